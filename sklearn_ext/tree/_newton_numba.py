@@ -1,0 +1,252 @@
+"""Compiled twin of `_hinge.newton`: one hinge after the other, each to its own end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numba import njit
+
+from ._rows_numba import FLAGS, TILE, add_products, mirror
+from ._solve_numba import solve_side, subtract
+
+_N_STEPS = 10
+
+
+def newton(problem, state, *, step, max_iter, tol):
+    """See `_hinge.newton`."""
+    state = replace(state, **{k: v.clone() for k, v in vars(state).items()})
+    args = _arguments(problem, state)
+    fixed = step != "backtracking"
+    _newton(*args, 1.0 if not fixed else float(step), fixed, max_iter, float(tol))
+    return state
+
+
+def evaluate(problem, theta, sign, active):
+    """See `HingeProblem.evaluate`."""
+    batch = problem.batch
+    p = batch.p
+    value = torch.full(sign.shape, torch.inf, dtype=theta.dtype)
+    gram = torch.zeros(*sign.shape, p, p + 1, dtype=theta.dtype)
+    _evaluate_all(
+        batch.x, batch.target, batch.w, batch.bounds, problem.total.numpy(),
+        problem.prior.contiguous().numpy(), float(problem.penalty),
+        float(problem.min_weight), theta.contiguous().numpy(), sign.numpy(),
+        active.numpy(), value.numpy(), gram.numpy(),
+    )  # fmt: skip
+    return value, gram
+
+
+def _arguments(problem, state):
+    batch = problem.batch
+    for name, tensor in vars(state).items():
+        setattr(state, name, tensor.contiguous())
+    return (
+        batch.x, batch.target, batch.w, batch.bounds, problem.total.numpy(),
+        problem.squares.numpy(), problem.prior.contiguous().numpy(),
+        float(problem.penalty), float(problem.min_weight), state.theta.numpy(),
+        state.sign.numpy(), state.value.numpy(), state.gram.numpy(),
+        state.n_iter.numpy(),
+    )  # fmt: skip
+
+
+@njit(**FLAGS)
+def _lines(x, start, n, theta, one, two):
+    for r in range(n):
+        one[r] = 0.0
+        two[r] = 0.0
+    for j in range(x.shape[0]):
+        a, b = theta[0, j], theta[1, j]
+        for r in range(n):
+            one[r] += a * x[j, start + r]
+            two[r] += b * x[j, start + r]
+
+
+@njit(**FLAGS)
+def _penalties(theta, prior, penalty):
+    total = 0.0
+    for j in range(theta.shape[1] - 1):
+        total += (theta[0, j] - prior[j]) ** 2 + (theta[1, j] - prior[j]) ** 2
+    return penalty * total
+
+
+@njit(**FLAGS)
+def _short(left, whole, min_weight):
+    return min(left, whole - left) < min_weight * (1 - 1e-9)
+
+
+@njit(**FLAGS)
+def _evaluate(x, target, w, first, last, theta, sign, gram, work):
+    """Sum of squares of one hinge; products of its left side go to `gram`."""
+    one, two, weight, scaled = work[0], work[1], work[2], work[3]
+    extra = target.reshape(1, len(target))
+    gram[:] = 0.0
+    total = 0.0
+    for start in range(first, last, TILE):
+        n = min(start + TILE, last) - start
+        _lines(x, start, n, theta, one, two)
+        for r in range(n):
+            left = (one[r] - two[r]) * sign > 0
+            error = (one[r] if left else two[r]) - target[start + r]
+            total += w[start + r] * error * error
+            weight[r] = w[start + r] if left else 0.0
+        add_products(x, extra, weight, start, start + n, scaled, gram)
+    mirror(gram)
+    return total
+
+
+@njit(**FLAGS)
+def _objective(
+    x, target, w, first, last, total, prior, penalty, min_weight, theta, sign, gram, work
+):
+    value = _evaluate(x, target, w, first, last, theta, sign, gram, work)
+    p = x.shape[0]
+    if _short(gram[p - 1, p - 1], total[p - 1, p - 1], min_weight):
+        return np.inf
+    return value + _penalties(theta, prior, penalty)
+
+
+@njit(**FLAGS)
+def _evaluate_all(
+    x, target, w, bounds, total, prior, penalty, min_weight, theta, sign, active,
+    value, gram,
+):
+    work = np.empty((4, TILE))
+    for i in range(len(bounds) - 1):
+        for h in range(sign.shape[1]):
+            if active[i, h]:
+                value[i, h] = _objective(
+                    x, target, w, bounds[i], bounds[i + 1], total[i], prior[i],
+                    penalty, min_weight, theta[i, h], sign[i, h], gram[i, h], work,
+                )
+
+
+@njit(**FLAGS)
+def _line_search(
+    x, target, w, first, last, total, prior, penalty, min_weight, theta, delta, sign,
+    value, slope, work,
+):
+    """Largest step of the ladder that passes the Armijo rule, 0 where none does."""
+    one, two, d_one, d_two = work[0], work[1], work[2], work[3]
+    sums = np.zeros(_N_STEPS)
+    lefts = np.zeros(_N_STEPS)
+    p = x.shape[0]
+    for start in range(first, last, TILE):
+        n = min(start + TILE, last) - start
+        _lines(x, start, n, theta, one, two)
+        _lines(x, start, n, delta, d_one, d_two)
+        mu = 1.0
+        for m in range(_N_STEPS):
+            mu *= 0.5
+            squares = 0.0
+            weight = 0.0
+            for r in range(n):
+                a = one[r] + mu * d_one[r]
+                b = two[r] + mu * d_two[r]
+                left = (a - b) * sign > 0
+                error = (a if left else b) - target[start + r]
+                squares += w[start + r] * error * error
+                weight += w[start + r] if left else 0.0
+            sums[m] += squares
+            lefts[m] += weight
+    mu = 1.0
+    trial = np.empty((2, p))
+    for m in range(_N_STEPS):
+        mu *= 0.5
+        for s in range(2):
+            for j in range(p):
+                trial[s, j] = theta[s, j] + mu * delta[s, j]
+        reached = sums[m] + _penalties(trial, prior, penalty)
+        if (
+            reached <= value - 2e-4 * mu * slope
+            and reached < value
+            and not _short(lefts[m], total[p - 1, p - 1], min_weight)
+        ):
+            return mu
+    return 0.0
+
+
+@njit(**FLAGS)
+def _direction(total, gram, prior, penalty, theta, delta, sides, lower, scale):
+    """Newton direction into `delta`; returns its slope."""
+    p = theta.shape[1]
+    sides[0] = gram
+    subtract(total, gram, sides[1])
+    slope = 0.0
+    for s in range(2):
+        solve_side(sides[s], penalty, prior, lower, scale, delta[s])
+        for j in range(p):
+            delta[s, j] -= theta[s, j]
+        for a in range(p):
+            line = 0.0
+            for b in range(p):
+                line += sides[s, a, b] * delta[s, b]
+            slope += delta[s, a] * line
+            if a < p - 1:
+                slope += penalty * delta[s, a] ** 2
+    return slope
+
+
+@njit(**FLAGS)
+def _newton(
+    x, target, w, bounds, total, squares, prior, penalty, min_weight, theta, sign,
+    value, gram, n_iter, step, fixed, max_iter, tol,
+):
+    p = x.shape[0]
+    work = np.empty((4, TILE))
+    lower, scale = np.empty((p, p)), np.empty(p)
+    sides, new_gram = np.empty((2, p, p + 1)), np.empty((p, p + 1))
+    delta, trial, current = np.empty((2, p)), np.empty((2, p)), np.empty((2, p))
+    current_gram = np.empty((p, p + 1))
+    for i in range(len(bounds) - 1):
+        first, last = bounds[i], bounds[i + 1]
+        for h in range(sign.shape[1]):
+            if not np.isfinite(value[i, h]):
+                continue
+            current[:] = theta[i, h]
+            current_gram[:] = gram[i, h]
+            for _ in range(max_iter):
+                slope = _direction(
+                    total[i], current_gram, prior[i], penalty, current, delta, sides,
+                    lower, scale,
+                )
+                if not slope > 1e-14 * squares[i]:
+                    break
+                before = value[i, h]
+                mu = step
+                trial[:] = current + mu * delta
+                reached = _objective(
+                    x, target, w, first, last, total[i], prior[i], penalty, min_weight,
+                    trial, sign[i, h], new_gram, work,
+                )
+                if not fixed and not (
+                    reached <= before - 2e-4 * slope and reached < before
+                ):
+                    mu = _line_search(
+                        x, target, w, first, last, total[i], prior[i], penalty,
+                        min_weight, current, delta, sign[i, h], before, slope, work,
+                    )
+                    if mu == 0.0:
+                        break
+                    trial[:] = current + mu * delta
+                    reached = _objective(
+                        x, target, w, first, last, total[i], prior[i], penalty,
+                        min_weight, trial, sign[i, h], new_gram, work,
+                    )
+                    if not reached < before:
+                        break
+                if not np.isfinite(reached):
+                    break
+                current[:] = trial
+                current_gram[:] = new_gram
+                n_iter[i, h] += 1
+                if reached < before:
+                    value[i, h] = reached
+                    theta[i, h] = trial
+                    gram[i, h] = new_gram
+                if fixed:
+                    if np.abs(step * delta).max() <= 1e-6:
+                        break
+                elif before - reached <= tol * before:
+                    break

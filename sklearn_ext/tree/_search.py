@@ -1,0 +1,264 @@
+"""The best split of every node in a batch: hinge and axis-aligned candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from . import _axis, _hinge
+from ._blocks import BlockBatch
+from ._hinge import HingeProblem
+from ._solve import quadratic, ridge, slope_penalty
+
+MAX, MIN, AXIS = 1, 2, 3
+
+# Starts are compared on at most this many rows of a node, for a few rounds; the best
+# then run on all rows.
+_SCREEN_ROWS = 2048
+_SCREEN_ROUNDS = 2
+_FINALISTS = 2
+_POLISH_ROUNDS = 4
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What the split search needs to know of the estimator's parameters."""
+
+    axis: bool
+    penalty: float
+    alpha: float
+    min_weight: float
+    step: str | float
+    max_iter: int
+    tol: float
+    n_starts: int
+    n_bins: int
+    max_axis_features: int
+    subsample: int | None
+    kernel: str = "numba"
+
+    @property
+    def alpha_share(self):
+        """Share of the penalty that pulls slopes to zero, not to the parent's."""
+        return self.alpha / self.penalty if self.penalty > 0 else 0.0
+
+
+@dataclass
+class Splits:
+    """One split per node; `gain` is -inf where there is none."""
+
+    gain: torch.Tensor  # (N,)
+    plane: torch.Tensor  # (N, p) in standardised columns, left where plane @ x > 0
+    kind: torch.Tensor  # (N,)
+    feature: torch.Tensor  # (N,) of axis cuts
+    code: torch.Tensor  # (N,) rows with a code up to this one go left
+    n_iter: torch.Tensor  # (N,)
+    left: torch.Tensor  # (N, p, p + k) left [X'WX, X'WR], R the node's residuals
+    left_squares: torch.Tensor  # (N,) left weighted sum of squares of R
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """The three parts of the search that exist twice."""
+
+    batch: type
+    axis_cuts: Callable
+    newton: Callable
+
+
+def _kernel(name):
+    if name == "torch":
+        return _Kernel(BlockBatch, _axis.axis_cuts, _hinge.newton)
+    # Imported on first use: numba takes half a second to import.
+    from . import _axis_numba, _newton_numba, _rows_numba
+
+    return _Kernel(
+        _rows_numba.RowBatch, _axis_numba.axis_cuts, _newton_numba.newton
+    )
+
+
+def _sample(rows, sizes, cap):
+    """At most `cap` rows of each node, evenly spaced in the order of `rows`."""
+    starts = np.cumsum(sizes) - sizes
+    kept = np.minimum(sizes, cap)
+    picks = [
+        start + (np.arange(k) * n) // k
+        for start, n, k in zip(starts, sizes, kept, strict=True)
+    ]
+    index = torch.as_tensor(np.concatenate(picks), device=rows.device)
+    return rows[index], kept
+
+
+def _directions(batch):
+    """Direction (N, k) of the outputs along which the residuals are largest."""
+    cross = batch.residual_cross()
+    if batch.k == 1:
+        return torch.ones_like(cross[..., 0])
+    return torch.linalg.eigh(cross).eigenvectors[..., -1].contiguous()
+
+
+def _problem(table, rows, sizes, theta, options, direction=None):
+    """Build the hinge problem of the nodes on these rows."""
+    batch = _kernel(options.kernel).batch(table, rows, sizes, theta)
+    if direction is None:
+        direction = _directions(batch)
+    total, squares = batch.project(direction)
+    own = (theta @ direction[..., None])[..., 0]
+    prior = -options.alpha_share * own
+    problem = HingeProblem(
+        batch, total, squares, options.penalty, prior, options.min_weight
+    )
+    return problem, direction
+
+
+def _moments(problem):
+    """Means (N, d), scatter (N, d, d) and weight (N,) of the columns of each node."""
+    gram = problem.total[..., :-1]
+    weight = gram[:, -1, -1]
+    mean = gram[:, :-1, -1] / weight[:, None]
+    outer = mean[:, :, None] * mean[:, None, :]
+    return mean, gram[:, :-1, :-1] - weight[:, None, None] * outer, weight
+
+
+def _promise(sums, scatter, weight):
+    """Correlation of the residual with |x - mean| and with 1[x > mean], (N, d) each."""
+    kink, jump, distance, above = sums.unbind(1)
+    n = weight[:, None]
+    spread = scatter.diagonal(dim1=1, dim2=2) - distance.square() / n
+    kink = kink.abs() / spread.clamp_min(1e-9 * n).sqrt()
+    spread = above * (n - above) / n
+    jump = torch.where(spread > 0, jump.abs() / spread.clamp_min(1e-9).sqrt(), 0.0)
+    return kink, jump
+
+
+def _hessian_direction(hessian, scatter):
+    """Leading principal Hessian direction (N, d) in the columns' own units."""
+    d = scatter.shape[1]
+    diagonal = scatter.diagonal(dim1=1, dim2=2)
+    load = 1e-6 * diagonal.mean(-1) + 1e-12
+    eye = torch.eye(d, dtype=scatter.dtype, device=scatter.device)
+    factor, info = torch.linalg.cholesky_ex(scatter + load[:, None, None] * eye)
+    factor = torch.where((info > 0)[:, None, None], eye, factor)
+    half = torch.linalg.solve_triangular(factor, hessian, upper=False)
+    white = torch.linalg.solve_triangular(factor, half.mT, upper=False)
+    values, vectors = torch.linalg.eigh(0.5 * (white + white.mT))
+    top = values.abs().argmax(-1)
+    leading = vectors.gather(2, top[:, None, None].expand(-1, d, 1))
+    return torch.linalg.solve_triangular(factor.mT, leading, upper=True)[..., 0]
+
+
+def _start_planes(mean, kink, direction):
+    """Two planes (N, 2, p): through the mean of the column with the strongest kink,
+    and through the mean along the leading Hessian direction."""
+    column = kink.argmax(1, keepdim=True)
+    by_kink = torch.zeros_like(mean).scatter_(1, column, 1.0)
+    slopes = torch.stack([by_kink, direction], dim=1)
+    intercept = -(slopes @ mean[..., None])
+    return torch.cat([slopes, intercept], dim=2)
+
+
+def find_splits(table, rows, sizes, theta, options):
+    """Find the best split of each node.
+
+    Parameters
+    ----------
+    table : Table
+    rows : Tensor of int64
+        Row numbers, node after node.
+    sizes : ndarray (N,)
+    theta : Tensor (N, p, k)
+        The nodes' linear models in standardised columns.
+    options : SearchOptions
+
+    Returns
+    -------
+    Splits
+    """
+    full, direction = _problem(table, rows, sizes, theta, options)
+
+    def capped(cap, whole):
+        if cap is None or sizes.max() <= cap:
+            return whole
+        part = _sample(rows, sizes, cap)
+        return _problem(table, *part, theta, options, direction)[0]
+
+    problem = capped(options.subsample, full)
+    mean, scatter, weight = _moments(problem)
+    sums, hessian = problem.batch.scores(mean)
+    kink, jump = _promise(sums, scatter, weight)
+    feature = code = torch.zeros(len(sizes), 0, dtype=torch.int64, device=theta.device)
+    if options.axis:
+        order = torch.maximum(kink, jump).argsort(dim=1, descending=True, stable=True)
+        columns = order[:, : options.max_axis_features].contiguous()
+        n_keep = max(options.n_starts, 1)
+        cuts = _kernel(options.kernel).axis_cuts(problem, columns, options.n_bins, n_keep)
+        feature, code = cuts.feature, cuts.code
+    planes = _start_planes(mean, kink, _hessian_direction(hessian, scatter))
+    starts = (planes, feature, code)
+    state = _search_hinge(capped, problem, full, direction, starts, options)
+    return _choose(full, theta, state, feature, code, options)
+
+
+def _search_hinge(capped, problem, full, direction, starts, options):
+    """Compare all starts on a sample of the rows; finish the best on all of them."""
+    screen = capped(_SCREEN_ROWS, problem)
+    left = screen.batch.left_products(*starts)[0]
+    p = screen.batch.p
+    if screen.batch.k > 1:
+        scalar = left[..., p:] @ direction[:, None, :, None]
+        left = torch.cat([left[..., :p], scalar], dim=-1)
+    state = _hinge.start(screen, left)
+    newton = _kernel(options.kernel).newton
+    run = {"step": options.step, "tol": options.tol}
+    state = newton(screen, state, max_iter=_SCREEN_ROUNDS, **run)
+    state = state.pick(state.value.argsort(dim=1, stable=True)[:, :_FINALISTS])
+    for stage, rounds in ((problem, options.max_iter), (full, _POLISH_ROUNDS)):
+        if stage is not screen:
+            every = torch.ones_like(state.value) > 0
+            value, state.gram = stage.evaluate(state.theta, state.sign, every)
+            state.value = value
+        if stage is problem or problem is not full:
+            state = newton(stage, state, max_iter=rounds, **run)
+    return state
+
+
+def _choose(problem, theta, state, feature, code, options):
+    """The candidate with the lowest refit cost over all outputs."""
+    planes = (state.theta[:, :, 0] - state.theta[:, :, 1]) * state.sign[..., None]
+    n_hinge, p = planes.shape[1:]
+    left, squares, total, total_squares = problem.batch.left_products(
+        planes, feature, code
+    )
+    sides = torch.stack([left, total - left, total.expand_as(left)], dim=2)
+    g, b = sides[..., :p], sides[..., p:]
+    prior = -options.alpha_share * theta[:, None, None]
+    fit = ridge(g, b, problem.penalty, prior)
+    cost = quadratic(g, b, fit) + slope_penalty(fit, problem.penalty, prior)
+    split = torch.where(
+        problem.short(left[..., p - 1, p - 1]), torch.inf, cost[:, :, :2].sum(-1)
+    )
+    best, pick = split.min(1)
+    hinge = pick.clamp_max(n_hinge - 1)[:, None]
+    chosen = state.pick(hinge)
+    kind = torch.where(chosen.sign[:, 0] > 0, MAX, MIN)
+    column, cut_code = torch.zeros_like(kind), torch.full_like(kind, -1)
+    if feature.shape[1]:
+        is_axis = pick >= n_hinge
+        cut = (pick - n_hinge).clamp_min(0)[:, None]
+        kind = torch.where(is_axis, AXIS, kind)
+        column = torch.where(is_axis, feature.gather(1, cut)[:, 0], column)
+        cut_code = torch.where(is_axis, code.gather(1, cut)[:, 0], cut_code)
+    node = torch.arange(len(pick), device=pick.device)
+    return Splits(
+        gain=torch.where(best.isfinite(), cost[:, 0, 2] - best, -torch.inf),
+        plane=planes[node, hinge[:, 0]],
+        kind=kind,
+        feature=column,
+        code=cut_code,
+        n_iter=chosen.n_iter[:, 0],
+        left=left[node, pick],
+        left_squares=squares[node, pick],
+    )
