@@ -8,7 +8,8 @@ import pytest
 from hinge_tree_samples import descend, random_tree, sample_data
 
 from sklearn_ext.tree import _hinge_tree
-from sklearn_ext.tree._hinge_tree import HingeTree, goes_left
+from sklearn_ext.tree._hinge_tree import HingeTree
+from sklearn_ext.tree._planes import goes_left
 
 SHAPES = [(1, 1), (3, 1), (12, 2), (5, 3)]
 
@@ -102,6 +103,8 @@ def test_containers_and_memory_orders_give_the_same():
 def test_extreme_units(factor):
     Z, Y = sample_data()
     tree = random_tree(Z, Y, axis_share=0.0)
+    # Through the origin: an intercept would hide how small the products are.
+    tree = dataclasses.replace(tree, split_intercept=0.0 * tree.split_intercept)
     scaled = dataclasses.replace(tree, split_coef=tree.split_coef / factor)
     rows = rows_on_planes(tree, Z) * factor
     assert scaled.apply(rows).tolist() == [descend(scaled, row)[-1] for row in rows]

@@ -69,7 +69,7 @@ class _AxisScan:
             theta = ridge(g, b, problem.penalty, prior)
             cost = quadratic(g, b, theta)
             cost = cost + slope_penalty(theta, problem.penalty, prior)
-            out[part] = problem.squares[part, None] + cost.sum(-1)
+            out[part] = problem.squares[part, None] + cost.sum((-2, -1))
         out = torch.where(problem.short(left[..., self.slots[-1, -2]]), torch.inf, out)
         return torch.where(empty[..., :-1], torch.inf, out.reshape(shape))
 

@@ -185,23 +185,22 @@ class BlockBatch:
 
         Splits are planes (N, H, p), left where positive, then cuts (N, f), left
         where the code is at most `code`. Returns [X'WX, X'WR] (N, H + f, p, p + k)
-        and the squares of R (N, H + f); then the same of all rows, with one split.
+        and the squares of R (N, H + f, k).
         """
         n_splits = planes.shape[1] + feature.shape[1]
-        out = self._new(n_splits + 1, self.p, self.p + self.k)
-        squares = self._new(n_splits + 1)
+        out = self._new(n_splits, self.p, self.p + self.k)
+        squares = self._new(n_splits, self.k)
         both = torch.cat([self.x, self.residual], dim=1)
         for chunk in self._chunks(0.2 * n_splits):
             x, w, residual = self.x[chunk], self.w[chunk, None], self.residual[chunk]
-            masks = [planes[self.node[chunk]] @ x > 0, torch.ones_like(w) > 0]
+            masks = [planes[self.node[chunk]] @ x > 0]
             if feature.shape[1]:
                 codes = self._codes(chunk, feature)
-                masks.insert(1, codes <= code[self.node[chunk], :, None])
+                masks.append(codes <= code[self.node[chunk], :, None])
             weight = torch.cat(masks, dim=1) * w
             self._add(out, chunk, self._products(weight, chunk, both))
-            square = residual.square().sum(1)
-            self._add(squares, chunk, (weight @ square[..., None])[..., 0])
-        return out[:, :-1], squares[:, :-1], out[:, -1:], squares[:, -1:]
+            self._add(squares, chunk, weight @ residual.square().transpose(1, 2))
+        return out, squares
 
     def _codes(self, chunk, feature):
         """Codes (b, f, length) of each node's own candidate columns."""

@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from ._hinge_tree import AXIS, HingeTree
+from ._hinge_tree import HingeTree
+from ._tree_fields import AXIS
 
 # From here on a fixed number of decimals only prints noise digits.
 _LARGE = Decimal("1e16")

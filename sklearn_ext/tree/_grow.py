@@ -8,24 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from ._prune import Products
 from ._search import AXIS, SearchOptions, find_splits
 from ._solve import quadratic, ridge
+from ._table import Table
 
 _PURE = 1e-12  # a node this small a share of the root's squares is not searched
-
-
-@dataclass(frozen=True)
-class Table:
-    """Training rows on the device, standardised.
-
-    x : (n, p) columns and a trailing 1; y : (n, k); w : (n,); codes : (n, d) ranks
-    of the column values, equal values having equal codes.
-    """
-
-    x: torch.Tensor
-    y: torch.Tensor
-    w: torch.Tensor
-    codes: torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -35,7 +23,6 @@ class GrowOptions:
     search: SearchOptions
     max_leaf_nodes: int | None
     max_depth: int | None
-    min_samples_split: float
     min_gain: float
     best_first: bool
 
@@ -60,6 +47,14 @@ class Grown:
     code: list[int] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Compact:
+    """One grown tree with its nodes renumbered, parents first."""
+
+    ids: list[int]  # the nodes' numbers in the grower
+    products: Products
+
+
 class Grower:
     """Grows trees; each root is a set of rows, all open nodes are searched together.
 
@@ -69,34 +64,31 @@ class Grower:
     roots : list of Tensor
         Row numbers of each tree.
     options : GrowOptions
-    progress : callable, optional
-        Called with the number of nodes searched so far.
     """
 
-    def __init__(self, table, roots, options, progress=None):
-        self.table, self.options, self.progress = table, options, progress
+    def __init__(self, table: Table, roots, options: GrowOptions):
+        self.table, self.options = table, options
         self.order = torch.cat(roots)
         self.nodes = Grown(root=list(range(len(roots))))
         n, (p, k) = len(roots), (table.x.shape[1], table.y.shape[1])
         new = table.x.new_zeros
         self.gram = new(n, p, p + k)  # [X'WX, X'WY] of every node
-        self.squares = new(n)  # weighted sum of squares of Y
+        self.squares = new(n, k)  # weighted sums of squares of Y
         self.theta = new(n, p, k)
         self.plane = new(n, p)
         self.splits_left = new(n, p, p + k)
-        self.splits_squares = new(n)
+        self.splits_squares = new(n, k)
         bounds = np.cumsum([0] + [len(r) for r in roots])
         for t, rows in enumerate(roots):
             w = table.w[rows]
             x = table.x[rows]
             y = table.y[rows]
             self.gram[t] = (x * w[:, None]).T @ torch.cat([x, y], 1)
-            self.squares[t] = (y.square().sum(1) * w).sum()
+            self.squares[t] = w @ y.square()
             self._append(t, -1, 0, int(bounds[t]), int(bounds[t + 1]))
         g, b = self.gram[..., :p], self.gram[..., p:]
         self.theta = ridge(g, b, options.search.alpha)
-        self.root_squares = self._sse(slice(0, n)).cpu().numpy()
-        self.open = set()
+        self.root_squares = self.squares.sum(-1).cpu().numpy()
         self._search(list(range(n)))
 
     def _append(self, tree, parent, depth, start, stop):
@@ -116,9 +108,8 @@ class Grower:
     def _sse(self, which):
         p = self.table.x.shape[1]
         gram = self.gram[which]
-        return self.squares[which] + quadratic(
-            gram[..., :p], gram[..., p:], self.theta[which]
-        )
+        fit = quadratic(gram[..., :p], gram[..., p:], self.theta[which])
+        return (self.squares[which] + fit).sum(-1)
 
     def _rows(self, ids):
         """Positions in `order` of the rows of several nodes, and their counts."""
@@ -139,18 +130,20 @@ class Grower:
         for i, w, s in zip(ids, weight, sse, strict=True):
             if opt.max_depth is not None and nodes.depth[i] >= opt.max_depth:
                 nodes.reason[i] = "max_depth"
-            elif w < max(2 * opt.search.min_weight, opt.min_samples_split):
+            elif w < 2 * opt.search.min_weight * (1 - 1e-9):
                 nodes.reason[i] = "min_samples"
-            elif s <= _PURE * self.squares[0]:
+            elif s <= _PURE * self.root_squares[nodes.tree[i]]:
                 nodes.reason[i] = "exact"
             else:
                 searched.append(i)
         if not searched:
             return
         position, sizes = self._rows(searched)
-        splits = find_splits(
-            self.table, self.order[position], sizes, self.theta[searched], opt.search
-        )
+        theta = self.theta[searched]
+        products = self.gram[searched].clone()  # of the residuals from here on
+        products[..., p:] -= products[..., :p] @ theta
+        args = (self.order[position], sizes, theta, products)
+        splits = find_splits(self.table, *args, opt.search)
         self.plane[searched] = splits.plane
         self.splits_left[searched] = splits.left
         self.splits_squares[searched] = splits.left_squares
@@ -165,15 +158,13 @@ class Grower:
             if not nodes.gain[i] > floor:
                 nodes.reason[i] = "no_gain"
                 nodes.gain[i] = -np.inf
-        if self.progress is not None:
-            self.progress(len(searched))
 
     def _expand(self, ids):
         """Split nodes: partition their rows, fit the children, search them."""
         nodes, table = self.nodes, self.table
         position, sizes = self._rows(ids)
         rows = self.order[position]
-        left = self._goes_left(ids, rows, sizes)
+        left = self.goes_left(ids, rows, sizes)
         owner = torch.repeat_interleave(
             torch.arange(len(ids)), torch.as_tensor(sizes)
         ).to(rows.device)
@@ -203,7 +194,7 @@ class Grower:
         squares = squares + quadratic(g, -b, theta)
         left[..., p:] = b + g @ theta
         gram = torch.stack([left, self.gram[ids] - left], 1).flatten(0, 1)
-        squares = torch.stack([squares, self.squares[ids] - squares], 1).flatten()
+        squares = torch.stack([squares, self.squares[ids] - squares], 1).flatten(0, 1)
         prior = ((1 - opt.alpha_share) * theta).repeat_interleave(2, 0)
         new = ridge(gram[..., :p], gram[..., p:], opt.penalty, prior)
         n = len(gram)
@@ -214,7 +205,7 @@ class Grower:
             old = getattr(self, name)
             setattr(self, name, torch.cat([old, old.new_zeros(n, *old.shape[1:])]))
 
-    def _goes_left(self, ids, rows, sizes):
+    def goes_left(self, ids, rows, sizes):
         """Evaluate the nodes' splits on their rows, in a fixed summation order."""
         device = rows.device
         nodes = self.nodes
@@ -225,11 +216,15 @@ class Grower:
         feature = torch.tensor([nodes.feature[i] for i in ids], device=device)[owner]
         code = torch.tensor([nodes.code[i] for i in ids], device=device)[owner]
         by_code = self.table.codes[rows, feature] <= code
-        value = (self.plane[ids][owner] * self.table.x[rows]).sum(1)
+        x = self.table.x[rows]
+        bounds = np.cumsum([0, *sizes])
+        value = torch.cat(
+            [x[bounds[j] : bounds[j + 1]] @ self.plane[i] for j, i in enumerate(ids)]
+        )
         return torch.where(kind == AXIS, by_code, value > 0)
 
-    def run(self):
-        """Grow until the budget is spent; return the nodes."""
+    def rounds(self):
+        """Grow until the budgets are spent; yield the number of nodes each round."""
         while True:
             pending = [
                 i
@@ -238,8 +233,9 @@ class Grower:
                 if self.nodes.left[i] < 0
             ]
             if not pending:
-                return self.nodes
+                return
             self._expand(pending)
+            yield len(self.nodes.tree)
 
     def chosen(self, root):
         """Nodes that the growth rule splits, as far as the searched nodes tell.
@@ -260,3 +256,20 @@ class Grower:
                 if child >= 0 and nodes.gain[child] > 0:
                     heapq.heappush(heap, (-key[child], child))
         return out
+
+    def compact(self, root):
+        """The tree of one root, restricted to what the growth rule split."""
+        chosen = set(self.chosen(root))
+        ids, left, right = [root], [], []
+        for i in ids:  # grows while it is walked
+            if i in chosen:
+                left.append(len(ids))
+                right.append(len(ids) + 1)
+                ids += [self.nodes.left[i], self.nodes.right[i]]
+            else:
+                left.append(-1)
+                right.append(-1)
+        products = Products(
+            np.array(left), np.array(right), self.gram[ids], self.squares[ids]
+        )
+        return Compact(ids, products)

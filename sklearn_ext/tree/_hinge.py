@@ -35,6 +35,10 @@ class HingeState:
 
         return HingeState(*(take(t) for t in vars(self).values()))
 
+    def best(self, n):
+        """Keep the n problems of each node with the least value."""
+        return self.pick(self.value.argsort(dim=1, stable=True)[:, :n])
+
     def accept(self, where, theta, value, gram):
         """Move to (theta, value, gram) where `where` (N, P) is true."""
         wide = where[..., None, None]
@@ -78,7 +82,7 @@ class HingeProblem:
     def slopes(self, theta):
         """Penalty of the slopes of hinges (N, P, 2, p, ...)."""
         prior = self.prior[:, None, None, :, None]
-        return slope_penalty(theta[..., None], self.penalty, prior).sum(-1)
+        return slope_penalty(theta[..., None], self.penalty, prior)[..., 0].sum(-1)
 
     def evaluate(self, theta, sign, active):
         """Objective (N, P), inf where a side is short, and the left products."""

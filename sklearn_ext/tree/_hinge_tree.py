@@ -10,106 +10,21 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-LEAF, MAX, MIN, AXIS = 0, 1, 2, 3
-"""Values of ``HingeTree.split_kind``."""
+from ._planes import column_magnitude, goes_left
+from ._tree_fields import (
+    FLOAT_FIELDS,
+    INTEGER_FIELDS,
+    as_array,
+    check_links,
+    check_shapes,
+    json_floats,
+)
 
 _FORMAT = "sklearn_ext.HingeTree"
 _VERSION = 1
 
-# Axes of each field, in letters: n nodes, k outputs, q columns.
-_INTEGER_FIELDS = {
-    "children_left": "n",
-    "children_right": "n",
-    "split_kind": "n",
-    "n_node_samples": "n",
-    "depth": "n",
-    "n_iter": "n",
-}
-_FLOAT_FIELDS = {
-    "split_coef": "nq",
-    "split_intercept": "n",
-    "coef": "nkq",
-    "intercept": "nk",
-    "weighted_n_node_samples": "n",
-    "sse": "n",
-    "sst": "n",
-    "gain": "n",
-    "lower": "nq",
-    "upper": "nq",
-    "value_min": "nk",
-    "value_max": "nk",
-}
-_AXIS_NAMES = {"n": "nodes", "k": "outputs", "q": "columns"}
-_FINITE = ("split_coef", "split_intercept", "coef", "intercept")
-
 # Rows are walked in blocks of about this many numbers: bounded extra memory.
 _BLOCK_NUMBERS = 1 << 21
-
-
-def goes_left(Z, coef, intercept, *, magnitude=None):
-    """Tell which rows lie on the left of one split plane.
-
-    A row goes left if and only if ``coef @ z + intercept > 0``, where the sum is
-    taken in one fixed order: the products of the nonzero coefficients from the first
-    column to the last, then the intercept, each step rounded to float64. The answer
-    for a row therefore depends neither on the rows beside it nor on a BLAS kernel.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n_rows, n_columns), float64
-        Design matrix.
-    coef : ndarray of shape (n_columns,)
-        Coefficients of the plane.
-    intercept : float
-        Intercept of the plane.
-    magnitude : ndarray of shape (n_columns,), default=None
-        An upper bound of ``abs(Z)`` for each column; computed when None.
-
-    Returns
-    -------
-    left : ndarray of shape (n_rows,), bool
-        True where the row goes left. A sum that is NaN goes right.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_ext.tree._hinge_tree import goes_left
-    >>> goes_left(np.array([[1.0, 2.0], [3.0, 1.0]]), np.array([1.0, -1.0]), 0.0)
-    array([False,  True])
-    """
-    used = np.flatnonzero(coef)
-    if len(used) <= 1:  # elementwise: the fixed order itself
-        return _ordered_sum(Z, coef, intercept, used) > 0
-    values = Z @ coef
-    values += intercept
-    if magnitude is None:
-        magnitude = _column_magnitude(Z)
-    # Any order of summation errs by at most (q + 1) u (|coef| @ |z| + |intercept|),
-    # u = eps / 2. Farther from the plane than twice that, the fast sum has the sign
-    # of the ordered one (the bound below is twice larger still); nearer, and where
-    # it is NaN, the ordered sum decides.
-    bound = float(np.abs(coef) @ magnitude) + abs(float(intercept))
-    tolerance = 2.0 * (len(coef) + 2) * np.finfo(float).eps * bound
-    tolerance += np.finfo(float).tiny
-    distance = np.abs(values)
-    if len(values) and not distance.min() > tolerance:
-        near = np.flatnonzero(~(distance > tolerance))
-        values[near] = _ordered_sum(Z[near], coef, intercept, used)
-    return values > 0
-
-
-def _ordered_sum(Z, coef, intercept, used):
-    total = np.zeros(len(Z))
-    for j in used:
-        total += Z[:, j] * coef[j]
-    total += intercept
-    return total
-
-
-def _column_magnitude(Z):
-    # The root of the sum of squares bounds the maximum and costs a quarter of it on
-    # row-major data. Squares under 1e-300 may vanish, hence the added constant.
-    return np.sqrt(np.einsum("ij,ij->j", Z, Z)) + 1e-150
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -202,13 +117,13 @@ class HingeTree:
         if self.sst is None:
             count = np.size(self.children_left)
             object.__setattr__(self, "sst", np.full(count, np.nan))
-        for name in (*_INTEGER_FIELDS, *_FLOAT_FIELDS):
-            array = _as_array(name, getattr(self, name))
+        for name in (*INTEGER_FIELDS, *FLOAT_FIELDS):
+            array = as_array(name, getattr(self, name))
             object.__setattr__(self, name, array)
         reasons = np.asarray(self.stop_reason, dtype=np.str_)
         object.__setattr__(self, "stop_reason", reasons)
-        _check_shapes(self)
-        _check_links(self)
+        check_shapes(self)
+        check_links(self)
 
     def __repr__(self):
         return (
@@ -375,10 +290,10 @@ class HingeTree:
             "n_columns": self.n_columns,
             "n_outputs": self.n_outputs,
         }
-        for name in _INTEGER_FIELDS:
+        for name in INTEGER_FIELDS:
             state[name] = getattr(self, name).tolist()
-        for name in _FLOAT_FIELDS:
-            state[name] = _json_floats(getattr(self, name))
+        for name in FLOAT_FIELDS:
+            state[name] = json_floats(getattr(self, name))
         state["stop_reason"] = self.stop_reason.tolist()
         return state
 
@@ -458,7 +373,7 @@ class HingeTree:
         if 2 * len(used) <= Z.shape[1]:  # the copies then carry half at most
             Z, planes = Z[:, used], np.ascontiguousarray(planes[:, used])
         with np.errstate(over="ignore", invalid="ignore"):
-            magnitude = _column_magnitude(Z)
+            magnitude = column_magnitude(Z)
             todo: list[tuple[int, np.ndarray | None, np.ndarray]] = [(0, None, Z)]
             while todo:
                 node, rows, Z = todo.pop()
@@ -479,98 +394,3 @@ class HingeTree:
                         yield child, child_rows
                     else:
                         todo.append((child, child_rows, Z.take(index, axis=0)))
-
-
-def _as_array(name, value):
-    if name in _FLOAT_FIELDS:
-        dtype: Any = np.float64
-    else:
-        dtype = np.int8 if name == "split_kind" else np.int64
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind in "US":  # from_dict: NaN and infinities are strings
-            array = np.asarray(value, dtype=np.float64)
-        with np.errstate(invalid="ignore"):  # NaN as an integer: refused below
-            exact = array.astype(dtype)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(
-            f"HingeTree: {name} is not a rectangular array of numbers ({error})"
-        ) from None
-    if dtype is not np.float64 and not np.array_equal(exact, array):
-        raise ValueError(f"HingeTree: {name} must hold integers, got {array!r}")
-    return np.ascontiguousarray(exact)
-
-
-def _check_shapes(tree):
-    split_coef, coef = tree.split_coef, tree.coef
-    if split_coef.ndim != 2 or coef.ndim != 3:
-        raise ValueError(
-            "HingeTree: split_coef must have the axes (nodes, columns) and coef "
-            "(nodes, outputs, columns), got the shapes "
-            f"{split_coef.shape} and {coef.shape}"
-        )
-    sizes = {"n": np.size(tree.children_left), "k": coef.shape[1]}
-    sizes["q"] = split_coef.shape[1]
-    if not all(sizes.values()):
-        raise ValueError(
-            "HingeTree: a tree needs at least one node, one output and one column, "
-            f"got {sizes['n']}, {sizes['k']} and {sizes['q']}"
-        )
-    for name, axes in {**_INTEGER_FIELDS, **_FLOAT_FIELDS, "stop_reason": "n"}.items():
-        expected = tuple(sizes[axis] for axis in axes)
-        if getattr(tree, name).shape != expected:
-            meaning = ", ".join(_AXIS_NAMES[axis] for axis in axes)
-            raise ValueError(
-                f"HingeTree: {name} has shape {getattr(tree, name).shape}, expected "
-                f"{expected} ({meaning})"
-            )
-    for name in _FINITE:
-        if not np.isfinite(getattr(tree, name)).all():
-            raise ValueError(f"HingeTree: {name} holds NaN or infinity")
-
-
-def _check_links(tree):
-    """Refuse child numbers that are no binary tree, and what contradicts them."""
-    left, right = tree.children_left, tree.children_right
-    node = np.arange(len(left))
-    leaf = left == -1
-    if not np.array_equal(leaf, right == -1):
-        raise ValueError(
-            "HingeTree: children_left and children_right must be -1 in the same nodes"
-        )
-    for name, child in (("children_left", left), ("children_right", right)):
-        wrong = ~leaf & ((child <= node) | (child >= len(left)))
-        if wrong.any():
-            bad = int(np.flatnonzero(wrong)[0])
-            raise ValueError(
-                f"HingeTree: {name}[{bad}] is {child[bad]}; it must be greater than "
-                f"{bad} and smaller than the number of nodes, {len(left)}"
-            )
-    children = np.concatenate([left[~leaf], right[~leaf]])
-    if not np.array_equal(np.sort(children), node[1:]):
-        raise ValueError(
-            "HingeTree: every node but the root must be the child of exactly one node"
-        )
-    if not np.array_equal(leaf, tree.split_kind == LEAF):
-        raise ValueError("HingeTree: split_kind must be 0 in leaves and only there")
-    if not np.isin(tree.split_kind, (LEAF, MAX, MIN, AXIS)).all():
-        raise ValueError("HingeTree: split_kind must be 0, 1, 2 or 3")
-    parent = tree.parent
-    depth = np.zeros(len(left), dtype=np.int64)
-    for child in node[1:]:
-        depth[child] = depth[parent[child]] + 1
-    if not np.array_equal(tree.depth, depth):
-        raise ValueError(
-            f"HingeTree: depth is {tree.depth.tolist()}, but the children say "
-            f"{depth.tolist()}"
-        )
-
-
-def _json_floats(array):
-    if np.isfinite(array).all():
-        return array.tolist()
-    text = array.astype(object)
-    text[np.isnan(array)] = "NaN"
-    text[array == np.inf] = "Infinity"
-    text[array == -np.inf] = "-Infinity"
-    return text.tolist()

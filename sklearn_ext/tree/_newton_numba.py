@@ -12,6 +12,7 @@ from ._rows_numba import FLAGS, TILE, add_products, mirror
 from ._solve_numba import solve_side, subtract
 
 _N_STEPS = 10
+_FEW = 5  # add changed rows one by one when fewer than a fifth change
 
 
 def newton(problem, state, *, step, max_iter, tol):
@@ -77,34 +78,75 @@ def _short(left, whole, min_weight):
 
 
 @njit(**FLAGS)
-def _evaluate(x, target, w, first, last, theta, sign, gram, work):
-    """Sum of squares of one hinge; products of its left side go to `gram`."""
+def _evaluate(x, target, w, first, last, theta, sign, side, new_side, gram, work):
+    """Sum of squares of one hinge; its left side and the products of that.
+
+    `gram` comes in as the products of the rows where `side` is 1 and goes out as
+    those where `new_side` is: only rows that change side cost more than a line.
+    """
     one, two, weight, scaled = work[0], work[1], work[2], work[3]
     extra = target.reshape(1, len(target))
-    gram[:] = 0.0
     total = 0.0
     for start in range(first, last, TILE):
         n = min(start + TILE, last) - start
+        base = start - first
         _lines(x, start, n, theta, one, two)
+        changed = 0
         for r in range(n):
             left = (one[r] - two[r]) * sign > 0
             error = (one[r] if left else two[r]) - target[start + r]
             total += w[start + r] * error * error
-            weight[r] = w[start + r] if left else 0.0
-        add_products(x, extra, weight, start, start + n, scaled, gram)
+            new_side[base + r] = left
+            change = np.int64(left) - np.int64(side[base + r])
+            weight[r] = w[start + r] * change
+            changed += change != 0
+        if changed * _FEW > n:
+            add_products(x, extra, weight, start, start + n, scaled, gram)
+        elif changed:
+            _add_rows(x, target, weight, start, n, scaled, gram)
     mirror(gram)
     return total
 
 
 @njit(**FLAGS)
+def _add_rows(x, target, weight, start, n, row, gram):
+    """Add the products of the rows whose weight is not zero, one by one."""
+    p = x.shape[0]
+    for r in range(n):
+        if weight[r] != 0.0:
+            for a in range(p):
+                row[a] = x[a, start + r]
+            for a in range(p):
+                u = weight[r] * row[a]
+                line = gram[a]
+                for b in range(a, p):
+                    line[b] += u * row[b]
+                line[p] += u * target[start + r]
+
+
+@njit(**FLAGS)
 def _objective(
-    x, target, w, first, last, total, prior, penalty, min_weight, theta, sign, gram, work
+    x, target, w, first, last, total, prior, penalty, min_weight, theta, sign, side,
+    new_side, gram, work,
 ):
-    value = _evaluate(x, target, w, first, last, theta, sign, gram, work)
+    value = _evaluate(
+        x, target, w, first, last, theta, sign, side, new_side, gram, work
+    )
     p = x.shape[0]
     if _short(gram[p - 1, p - 1], total[p - 1, p - 1], min_weight):
         return np.inf
     return value + _penalties(theta, prior, penalty)
+
+
+@njit(**FLAGS)
+def _sides(x, first, last, theta, sign, side, work):
+    """Mark the rows on the left of a hinge."""
+    one, two = work[0], work[1]
+    for start in range(first, last, TILE):
+        n = min(start + TILE, last) - start
+        _lines(x, start, n, theta, one, two)
+        for r in range(n):
+            side[start - first + r] = (one[r] - two[r]) * sign > 0
 
 
 @njit(**FLAGS)
@@ -113,13 +155,25 @@ def _evaluate_all(
     value, gram,
 ):
     work = np.empty((4, TILE))
+    longest = _longest(bounds)
+    none, side = np.zeros(longest, np.uint8), np.empty(longest, np.uint8)
     for i in range(len(bounds) - 1):
         for h in range(sign.shape[1]):
             if active[i, h]:
+                gram[i, h] = 0.0
                 value[i, h] = _objective(
                     x, target, w, bounds[i], bounds[i + 1], total[i], prior[i],
-                    penalty, min_weight, theta[i, h], sign[i, h], gram[i, h], work,
+                    penalty, min_weight, theta[i, h], sign[i, h], none, side,
+                    gram[i, h], work,
                 )
+
+
+@njit(**FLAGS)
+def _longest(bounds):
+    longest = 0
+    for i in range(len(bounds) - 1):
+        longest = max(longest, bounds[i + 1] - bounds[i])
+    return longest
 
 
 @njit(**FLAGS)
@@ -199,6 +253,8 @@ def _newton(
     sides, new_gram = np.empty((2, p, p + 1)), np.empty((p, p + 1))
     delta, trial, current = np.empty((2, p)), np.empty((2, p)), np.empty((2, p))
     current_gram = np.empty((p, p + 1))
+    longest = _longest(bounds)
+    side, new_side = np.empty(longest, np.uint8), np.empty(longest, np.uint8)
     for i in range(len(bounds) - 1):
         first, last = bounds[i], bounds[i + 1]
         for h in range(sign.shape[1]):
@@ -206,6 +262,7 @@ def _newton(
                 continue
             current[:] = theta[i, h]
             current_gram[:] = gram[i, h]
+            _sides(x, first, last, current, sign[i, h], side, work)
             for _ in range(max_iter):
                 slope = _direction(
                     total[i], current_gram, prior[i], penalty, current, delta, sides,
@@ -216,9 +273,10 @@ def _newton(
                 before = value[i, h]
                 mu = step
                 trial[:] = current + mu * delta
+                new_gram[:] = current_gram
                 reached = _objective(
                     x, target, w, first, last, total[i], prior[i], penalty, min_weight,
-                    trial, sign[i, h], new_gram, work,
+                    trial, sign[i, h], side, new_side, new_gram, work,
                 )
                 if not fixed and not (
                     reached <= before - 2e-4 * slope and reached < before
@@ -230,14 +288,16 @@ def _newton(
                     if mu == 0.0:
                         break
                     trial[:] = current + mu * delta
+                    new_gram[:] = current_gram
                     reached = _objective(
                         x, target, w, first, last, total[i], prior[i], penalty,
-                        min_weight, trial, sign[i, h], new_gram, work,
+                        min_weight, trial, sign[i, h], side, new_side, new_gram, work,
                     )
                     if not reached < before:
                         break
                 if not np.isfinite(reached):
                     break
+                side, new_side = new_side, side
                 current[:] = trial
                 current_gram[:] = new_gram
                 n_iter[i, h] += 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._describe import check_model
-from ._hinge_tree import goes_left
+from ._planes import goes_left
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -61,15 +61,14 @@ class RowBatch:
     def left_products(self, planes, feature, code):
         """See `BlockBatch`."""
         n_splits = planes.shape[1] + feature.shape[1]
-        out = np.zeros((self.n_nodes, n_splits + 1, self.p, self.p + self.k))
-        squares = np.zeros((self.n_nodes, n_splits + 1))
+        out = np.zeros((self.n_nodes, n_splits, self.p, self.p + self.k))
+        squares = np.zeros((self.n_nodes, n_splits, self.k))
         _left_products(
             self.x, self.residual, self.w, self.bounds, self.codes, self.index,
             planes.contiguous().numpy(), feature.contiguous().numpy(),
             code.contiguous().numpy(), out, squares,
         )  # fmt: skip
-        out, squares = torch.from_numpy(out), torch.from_numpy(squares)
-        return out[:, :-1], squares[:, :-1], out[:, -1:], squares[:, -1:]
+        return torch.from_numpy(out), torch.from_numpy(squares)
 
 
 @njit(**FLAGS)
@@ -177,15 +176,11 @@ def _left_products(
 ):
     p, k = x.shape[0], residual.shape[0]
     n_planes, n_cuts = planes.shape[1], feature.shape[1]
-    scaled, weight, square = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    scaled, weight = np.empty(TILE), np.empty(TILE)
     for i in range(len(bounds) - 1):
         for start in range(bounds[i], bounds[i + 1], TILE):
             n = min(start + TILE, bounds[i + 1]) - start
-            for r in range(n):
-                square[r] = 0.0
-                for c in range(k):
-                    square[r] += residual[c, start + r] ** 2
-            for h in range(n_planes + n_cuts + 1):
+            for h in range(n_planes + n_cuts):
                 if h < n_planes:
                     for r in range(n):
                         scaled[r] = 0.0
@@ -195,16 +190,16 @@ def _left_products(
                             scaled[r] += slope * x[j, start + r]
                     for r in range(n):
                         weight[r] = w[start + r] if scaled[r] > 0 else 0.0
-                elif h < n_planes + n_cuts:
+                else:
                     f, limit = feature[i, h - n_planes], code[i, h - n_planes]
                     for r in range(n):
                         left = codes[index[start + r], f] <= limit
                         weight[r] = w[start + r] if left else 0.0
-                else:
+                for c in range(k):
+                    total = 0.0
                     for r in range(n):
-                        weight[r] = w[start + r]
-                for r in range(n):
-                    squares[i, h] += weight[r] * square[r]
+                        total += weight[r] * residual[c, start + r] ** 2
+                    squares[i, h, c] += total
                 add_products(x, residual, weight, start, start + n, scaled, out[i, h])
-        for h in range(n_planes + n_cuts + 1):
+        for h in range(n_planes + n_cuts):
             mirror(out[i, h])

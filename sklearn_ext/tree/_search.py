@@ -57,7 +57,7 @@ class Splits:
     code: torch.Tensor  # (N,) rows with a code up to this one go left
     n_iter: torch.Tensor  # (N,)
     left: torch.Tensor  # (N, p, p + k) left [X'WX, X'WR], R the node's residuals
-    left_squares: torch.Tensor  # (N,) left weighted sum of squares of R
+    left_squares: torch.Tensor  # (N, k) left weighted sums of squares of R
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _start_planes(mean, kink, direction):
     return torch.cat([slopes, intercept], dim=2)
 
 
-def find_splits(table, rows, sizes, theta, options):
+def find_splits(table, rows, sizes, theta, products, options):
     """Find the best split of each node.
 
     Parameters
@@ -171,6 +171,8 @@ def find_splits(table, rows, sizes, theta, options):
     sizes : ndarray (N,)
     theta : Tensor (N, p, k)
         The nodes' linear models in standardised columns.
+    products : Tensor (N, p, p + k)
+        Products [X'WX, X'WR] of all rows of a node, R being its residuals.
     options : SearchOptions
 
     Returns
@@ -199,7 +201,8 @@ def find_splits(table, rows, sizes, theta, options):
     planes = _start_planes(mean, kink, _hessian_direction(hessian, scatter))
     starts = (planes, feature, code)
     state = _search_hinge(capped, problem, full, direction, starts, options)
-    return _choose(full, theta, state, feature, code, options)
+    cuts = (feature[:, :1], code[:, :1])
+    return _choose(full, theta, products, state, cuts, options)
 
 
 def _search_hinge(capped, problem, full, direction, starts, options):
@@ -207,58 +210,54 @@ def _search_hinge(capped, problem, full, direction, starts, options):
     screen = capped(_SCREEN_ROWS, problem)
     left = screen.batch.left_products(*starts)[0]
     p = screen.batch.p
-    if screen.batch.k > 1:
-        scalar = left[..., p:] @ direction[:, None, :, None]
-        left = torch.cat([left[..., :p], scalar], dim=-1)
-    state = _hinge.start(screen, left)
+    scalar = left[..., p:] @ direction[:, None, :, None]
+    state = _hinge.start(screen, torch.cat([left[..., :p], scalar], dim=-1))
     newton = _kernel(options.kernel).newton
     run = {"step": options.step, "tol": options.tol}
     state = newton(screen, state, max_iter=_SCREEN_ROUNDS, **run)
-    state = state.pick(state.value.argsort(dim=1, stable=True)[:, :_FINALISTS])
-    for stage, rounds in ((problem, options.max_iter), (full, _POLISH_ROUNDS)):
-        if stage is not screen:
-            every = torch.ones_like(state.value) > 0
-            value, state.gram = stage.evaluate(state.theta, state.sign, every)
-            state.value = value
-        if stage is problem or problem is not full:
-            state = newton(stage, state, max_iter=rounds, **run)
+    state = newton(screen, state.best(_FINALISTS), max_iter=options.max_iter, **run)
+    state = state.best(1)
+    stages = [problem] if problem is not screen else []
+    stages += [full] if full is not problem else []
+    for stage in stages:
+        rounds = options.max_iter if stage is problem else _POLISH_ROUNDS
+        every = torch.ones_like(state.value) > 0
+        state.value, state.gram = stage.evaluate(state.theta, state.sign, every)
+        state = newton(stage, state, max_iter=rounds, **run)
     return state
 
 
-def _choose(problem, theta, state, feature, code, options):
-    """The candidate with the lowest refit cost over all outputs."""
-    planes = (state.theta[:, :, 0] - state.theta[:, :, 1]) * state.sign[..., None]
-    n_hinge, p = planes.shape[1:]
-    left, squares, total, total_squares = problem.batch.left_products(
-        planes, feature, code
-    )
+def _choose(problem, theta, products, state, cuts, options):
+    """The better of the hinge and the axis cut, by refit cost over all outputs."""
+    hinge = state.theta[:, :, 0] - state.theta[:, :, 1]
+    planes = hinge * state.sign[..., None]
+    feature, code = cuts
+    left, squares = problem.batch.left_products(planes, feature, code)
+    p = left.shape[2]
+    total = products[:, None]
     sides = torch.stack([left, total - left, total.expand_as(left)], dim=2)
     g, b = sides[..., :p], sides[..., p:]
     prior = -options.alpha_share * theta[:, None, None]
     fit = ridge(g, b, problem.penalty, prior)
     cost = quadratic(g, b, fit) + slope_penalty(fit, problem.penalty, prior)
-    split = torch.where(
-        problem.short(left[..., p - 1, p - 1]), torch.inf, cost[:, :, :2].sum(-1)
-    )
-    best, pick = split.min(1)
-    hinge = pick.clamp_max(n_hinge - 1)[:, None]
-    chosen = state.pick(hinge)
-    kind = torch.where(chosen.sign[:, 0] > 0, MAX, MIN)
+    cost = cost.sum(-1)
+    short = problem.short(left[..., p - 1, p - 1])
+    best, pick = torch.where(short, torch.inf, cost[:, :, :2].sum(-1)).min(1)
+    kind = torch.where(state.sign[:, 0] > 0, MAX, MIN)
     column, cut_code = torch.zeros_like(kind), torch.full_like(kind, -1)
     if feature.shape[1]:
-        is_axis = pick >= n_hinge
-        cut = (pick - n_hinge).clamp_min(0)[:, None]
+        is_axis = pick == 1
         kind = torch.where(is_axis, AXIS, kind)
-        column = torch.where(is_axis, feature.gather(1, cut)[:, 0], column)
-        cut_code = torch.where(is_axis, code.gather(1, cut)[:, 0], cut_code)
+        column = torch.where(is_axis, feature[:, 0], column)
+        cut_code = torch.where(is_axis, code[:, 0], cut_code)
     node = torch.arange(len(pick), device=pick.device)
     return Splits(
         gain=torch.where(best.isfinite(), cost[:, 0, 2] - best, -torch.inf),
-        plane=planes[node, hinge[:, 0]],
+        plane=planes[:, 0],
         kind=kind,
         feature=column,
         code=cut_code,
-        n_iter=chosen.n_iter[:, 0],
+        n_iter=state.n_iter[:, 0],
         left=left[node, pick],
         left_squares=squares[node, pick],
     )

@@ -54,13 +54,13 @@ def ridge(gram, rhs, penalty, prior=None):
 
 
 def quadratic(gram, rhs, theta):
-    """Return ``t'Gt - 2 t'b`` summed over the outputs, for a batch; shape (...)."""
-    return (theta * (gram @ theta - 2.0 * rhs)).sum((-2, -1))
+    """Return ``t'Gt - 2 t'b`` of each output, for a batch; shape (..., k)."""
+    return (theta * (gram @ theta - 2.0 * rhs)).sum(-2)
 
 
 def slope_penalty(theta, penalty, prior=None):
-    """Return ``penalty * |D(t - prior)|^2`` summed over the outputs; shape (...)."""
+    """Return ``penalty * |D(t - prior)|^2`` of each output, for a batch; (..., k)."""
     slopes = theta[..., :-1, :]
     if prior is not None:
         slopes = slopes - prior[..., :-1, :]
-    return penalty * slopes.square().sum((-2, -1))
+    return penalty * slopes.square().sum(-2)

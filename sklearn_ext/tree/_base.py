@@ -1,0 +1,502 @@
+"""What the hinge regression tree's regressor and classifier share."""
+
+from __future__ import annotations
+
+import copy
+from numbers import Integral, Real
+
+import numpy as np
+import torch
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import Bunch, check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from .._device import TorchStateMixin, resolve_device
+from .._progress import track
+from .._sklearn import (
+    Interval,
+    StrOptions,
+    _check_feature_names,
+    _check_n_features,
+    _check_sample_weight,
+)
+from ._assemble import assemble
+from ._columns import NUMERIC, DesignColumns, categorical_mask
+from ._grow import Grower, GrowOptions
+from ._leaf_table import leaf_table
+from ._prune import PruneOptions, pruned, reachable
+from ._regions import regions
+from ._search import SearchOptions
+from ._select import SHRINKAGES, choose, strengths
+from ._table import build_table, row_groups
+
+_DEFAULT_SHRINKAGE = 5.0  # where leaf_shrinkage="auto" is not cross-validated
+_SEARCH_SHRINKAGE = 1.0  # of both sides to their node while a split is searched
+_MIN_SAMPLES = 5
+_N_FOLDS = 5
+_FOLD_ROWS = 4096  # cross-validation looks at no more rows than this
+_N_STARTS = 2
+
+
+class BaseHRT(TorchStateMixin, BaseEstimator):
+    """Base of HRTRegressor and HRTClassifier."""
+
+    _parameter_constraints: dict = {
+        "splitter": [StrOptions({"mixed", "hinge"})],
+        "max_leaf_nodes": [Interval(Integral, 1, None, closed="left"), None],
+        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+        "growth": [StrOptions({"best", "depth"})],
+        "min_samples_leaf": [
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"auto"}),
+        ],
+        "min_gain": [Interval(Real, 0, None, closed="left")],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "leaf_shrinkage": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "step": [Interval(Real, 0, 1, closed="right"), StrOptions({"backtracking"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "n_bins": [Interval(Integral, 2, 255, closed="both")],
+        "max_axis_features": [Interval(Integral, 1, None, closed="left")],
+        "subsample": [Interval(Integral, 10, None, closed="left"), None],
+        "pruning": [StrOptions({"cv", "aic", "bic"}), None],
+        "ccp_alpha": [Interval(Real, 0, None, closed="left")],
+        "missing": [StrOptions({"impute", "error"})],
+        "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
+        "kernel": [StrOptions({"auto", "numba", "torch"})],
+        "device": [str, torch.device],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "impute"
+        tags.input_tags.sparse = False
+        return tags
+
+    # -- input ---------------------------------------------------------------------
+
+    def _check_inputs(self, X, y, sample_weight, **y_params):
+        """Validate; return encoded X, y and weights without the rows of weight zero."""
+        encoded, y = self._fit_columns(X, y, y_params)
+        weight = _check_sample_weight(sample_weight, encoded, dtype=np.float64)
+        self._check_weight(weight)
+        kept = weight > 0
+        if not kept.all():
+            encoded, y, weight = encoded[kept], y[kept], weight[kept]
+        self.columns_.fit(encoded, weight)
+        return encoded, y, weight
+
+    def _check_weight(self, weight):
+        if (weight < 0).any():
+            raise ValueError(
+                f"sample_weight must not be negative, got {weight.min():g}; drop those "
+                "rows or give them weight 0"
+            )
+        if not (weight > 0).any():
+            raise ValueError(
+                "sample_weight is zero for every row; at least one must be positive"
+            )
+
+    def _fit_columns(self, X, y, y_params):
+        self._refuse_sparse(X)
+        finite = True if self.missing == "error" else "allow-nan"
+        params = {"dtype": [np.float64, np.float32], "ensure_all_finite": finite}
+        if self.categorical_features is None:
+            X, y = validate_data(self, X, y, **params, **y_params)
+            names, mask = self._names(), np.zeros(X.shape[1], dtype=bool)
+            self.columns_ = DesignColumns(names, mask)
+            return self.columns_.encode(X), y
+        X = self._as_table(X)
+        _check_feature_names(self, X, reset=True)
+        _check_n_features(self, X, reset=True)
+        mask = categorical_mask(
+            self.categorical_features,
+            X,
+            self.n_features_in_,
+            getattr(self, "feature_names_in_", None),
+        )
+        self.columns_ = DesignColumns(self._names(), mask)
+        encoded = self.columns_.encode(X, reset=True)
+        # Validated as numbers under the names already learnt.
+        names = getattr(self, "feature_names_in_", None)
+        encoded, y = validate_data(self, encoded, y, **params, **y_params)
+        if names is not None:
+            self.feature_names_in_ = names
+        return encoded, y
+
+    def _names(self):
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else names
+
+    def _refuse_sparse(self, X):
+        if issparse(X):
+            raise TypeError(
+                f"{type(self).__name__} takes no sparse input, since linear models in "
+                "the leaves make it dense; pass X.toarray()"
+            )
+
+    @staticmethod
+    def _as_table(X):
+        """Leave tables with columns as they are, make an object array of the rest."""
+        if hasattr(X, "columns") or isinstance(X, np.ndarray):
+            return X
+        return np.asarray(X, dtype=object)
+
+    def _design(self, X):
+        """Check X for a fitted model; return its design matrix, float64."""
+        check_is_fitted(self)
+        self._refuse_sparse(X)
+        finite = True if self.missing == "error" else "allow-nan"
+        params = {"dtype": [np.float64, np.float32], "ensure_all_finite": finite}
+        if not self.columns_.categorical.any():
+            X = validate_data(self, X, reset=False, **params)
+            return self.columns_.design(self.columns_.encode(X))
+        X = self._as_table(X)
+        _check_feature_names(self, X, reset=False)
+        _check_n_features(self, X, reset=False)
+        encoded = check_array(self.columns_.encode(X), estimator=self, **params)
+        return self.columns_.design(encoded)
+
+    # -- fit -----------------------------------------------------------------------
+
+    def _fit_tree(self, encoded, y, weight, constant):
+        """Grow and prune; set the fitted attributes; return what leaves need."""
+        device = resolve_device(self.device)
+        design = self.columns_.design(encoded)
+        table, scaling = build_table(design, y, weight, device)
+        grower, held_out = self._grow(table, self._kernel(device))
+        options = PruneOptions(constant, self.ccp_alpha)
+        strength, shrinkage = self._choose(grower, held_out, options)
+        compact = grower.compact(0)
+        products = compact.products
+        theta = products.fit(self.alpha, shrinkage, constant)
+        sse = products.sse(theta).sum(-1).cpu().numpy()
+        cost = options.leaf_cost(products, sse, strength(products))
+        leaves = products.left < 0
+        if self.pruning is not None or self.ccp_alpha > 0:
+            leaves = pruned(products, sse, cost)
+        self.leaf_shrinkage_ = shrinkage
+        self.tree_ = assemble(
+            grower, compact, leaves, theta, scaling, design, y, weight
+        )
+        self.n_leaves_ = self.tree_.n_leaves
+        self.feature_importances_ = self._importances(design, weight)
+        return table, scaling, design
+
+    def _kernel(self, device):
+        if self.kernel == "auto":
+            return "numba" if device.type == "cpu" else "torch"
+        if self.kernel == "numba" and device.type != "cpu":
+            raise ValueError(
+                f"kernel='numba' runs on the CPU only, but the device is {device}; use "
+                "kernel='auto' or device='cpu'"
+            )
+        return self.kernel
+
+    def _grow(self, table, kernel):
+        """Grow the tree, and beside it those that leave out one fold each."""
+        n = len(table.x)
+        if self.subsample is None:
+            rows = torch.arange(n)
+        else:  # the search takes rows at even distances: shuffle them once
+            rng = check_random_state(self.random_state)
+            rows = torch.from_numpy(rng.permutation(n))
+        roots, held_out = [rows], []
+        if self.pruning == "cv":
+            fold = self._folds(table)
+            for k in range(fold.max() + 1):
+                roots.append(torch.from_numpy(np.flatnonzero((fold >= 0) & (fold != k))))
+                held_out.append(torch.from_numpy(np.flatnonzero(fold == k)))
+        device = table.x.device
+        options = self._grow_options(table.x.shape[1], kernel)
+        grower = Grower(table, [r.to(device) for r in roots], options)
+        rounds = grower.rounds()
+        for _ in track(rounds, desc=type(self).__name__, verbose=self.verbose):
+            pass
+        return grower, [r.to(device) for r in held_out]
+
+    def _folds(self, table):
+        """Fold of each row, -1 for rows left out; all -1 if there are too few rows."""
+        group, n_groups = row_groups(table)
+        stride = -(-n_groups // _FOLD_ROWS)
+        used = group % stride == 0
+        if n_groups // stride < 2 * _N_FOLDS:
+            return np.full(len(group), -1)
+        return np.where(used, group // stride % _N_FOLDS, -1)
+
+    def _grow_options(self, p, kernel):
+        shrinkage = self.leaf_shrinkage
+        if shrinkage == "auto":
+            shrinkage = _SEARCH_SHRINKAGE
+        least = self.min_samples_leaf
+        if least == "auto":  # nothing but the ridge steadies a leaf without shrinkage
+            least = _MIN_SAMPLES if shrinkage > 0 else max(_MIN_SAMPLES, p)
+        search = SearchOptions(
+            axis=self.splitter == "mixed",
+            penalty=self.alpha + shrinkage,
+            alpha=self.alpha,
+            min_weight=least,
+            step=self.step,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            n_starts=_N_STARTS,
+            n_bins=self.n_bins,
+            max_axis_features=self.max_axis_features,
+            subsample=self.subsample,
+            kernel=kernel,
+        )
+        return GrowOptions(
+            search,
+            max_leaf_nodes=self.max_leaf_nodes,
+            max_depth=self.max_depth,
+            min_gain=self.min_gain,
+            best_first=self.growth == "best",
+        )
+
+    def _choose(self, grower, held_out, options):
+        """Return a function products -> strength, and the leaf shrinkage."""
+        named = {
+            "aic": lambda products: 2.0,
+            "bic": lambda products: np.log(max(products.weight, 2.0)),
+            None: lambda products: 0.0,
+        }
+        auto = self.leaf_shrinkage == "auto"
+        shrinkage = _DEFAULT_SHRINKAGE if auto else float(self.leaf_shrinkage)
+        if not held_out:
+            return named["aic" if self.pruning == "cv" else self.pruning], shrinkage
+        compacts = [grower.compact(1 + k) for k in range(len(held_out))]
+        candidates = SHRINKAGES if auto else (shrinkage,)
+        index, shrinkage = choose(
+            grower, compacts, held_out, self.alpha, candidates, options
+        )
+        return lambda products: strengths(products.weight)[index], shrinkage
+
+    def _importances(self, design, weight):
+        """Share of each input column in what the splits and the root's model gained."""
+        tree = self.tree_
+        mean = np.average(design, axis=0, weights=weight)
+        spread = np.sqrt(np.average((design - mean) ** 2, axis=0, weights=weight))
+        share = np.zeros(tree.n_columns)
+        root_gain = tree.sst[0] - tree.sse[0]
+        slopes = np.abs(tree.coef[0]).sum(axis=0) * spread
+        gains = [(root_gain, slopes)]
+        inner = np.flatnonzero(tree.children_left >= 0)
+        gains += [(tree.gain[i], np.abs(tree.split_coef[i]) * spread) for i in inner]
+        for gain, slopes in gains:
+            if slopes.sum() > 0 and gain > 0:
+                share += gain * slopes / slopes.sum()
+        out = np.bincount(
+            self.columns_.source, weights=share, minlength=self.n_features_in_
+        )
+        return out / out.sum() if out.sum() > 0 else out
+
+    # -- reading the tree ----------------------------------------------------------
+
+    def apply(self, X):
+        """Return the leaf that each row ends in.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        leaf : ndarray of shape (n_samples,), int64
+            Node numbers of ``tree_``.
+        """
+        design = self._design(X)
+        return self.tree_.apply(design)
+
+    def decision_path(self, X):
+        """Return the nodes that each row passes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        indicator : csr_matrix of shape (n_samples, n_nodes)
+            1 where the row passes the node.
+        """
+        design = self._design(X)
+        return self.tree_.decision_path(design)
+
+    def get_depth(self):
+        """Return the depth of the tree, 0 for a single leaf.
+
+        Returns
+        -------
+        depth : int
+            Longest path from the root to a leaf.
+        """
+        check_is_fitted(self)
+        return self.tree_.max_depth
+
+    def get_n_leaves(self):
+        """Return the number of leaves.
+
+        Returns
+        -------
+        n_leaves : int
+            Leaves of the tree.
+        """
+        check_is_fitted(self)
+        return self.tree_.n_leaves
+
+    def leaf_table(self, feature_names=None):
+        """Describe every leaf: its rows, fit, coefficients and box.
+
+        Parameters
+        ----------
+        feature_names : list of str, default=None
+            Names of the design columns; those seen in ``fit`` by default.
+
+        Returns
+        -------
+        rows : list of dict
+            One per leaf, with the keys ``leaf, depth, rows, weight, r2, rmse,
+            intercept, coef, box``; ``pandas.DataFrame(rows)`` makes a table of it.
+        """
+        return leaf_table(self, feature_names)
+
+    def regions(self):
+        """Return each leaf as a polyhedron with an affine map, for MIP and control.
+
+        Returns
+        -------
+        regions : list of Region
+            ``A @ z <= b`` (strict where ``strict``) and ``coef @ z + intercept``.
+        """
+        return regions(self)
+
+    def _pruned_copy(self, leaves):
+        """Copy this model with the tree cut off at `leaves`."""
+        model = copy.copy(self)
+        model.tree_ = _cut(self.tree_, leaves)
+        model.n_leaves_ = model.tree_.n_leaves
+        return model
+
+    def prune(self, ccp_alpha):
+        """Return a copy whose tree is cut back; this model stays as it is.
+
+        Parameters
+        ----------
+        ccp_alpha : float
+            What a leaf must save, as a share of the total variance of the targets:
+            at least 0.
+
+        Returns
+        -------
+        model : same type
+            The smallest subtree that minimises squared errors plus ``ccp_alpha`` a
+            leaf. Models of the nodes are kept, not refitted.
+
+        Raises
+        ------
+        ValueError
+            If ``ccp_alpha`` is negative or not a number.
+        """
+        check_is_fitted(self)
+        if not isinstance(ccp_alpha, Real) or not ccp_alpha >= 0:
+            raise ValueError(f"ccp_alpha must be a number from 0 on, got {ccp_alpha!r}")
+        tree = self.tree_
+        links = Bunch(left=tree.children_left, right=tree.children_right)
+        return self._pruned_copy(pruned(links, tree.sse, ccp_alpha * tree.sst[0]))
+
+    def pruning_path(self):
+        """Return the sequence of subtrees that cost-complexity pruning gives.
+
+        Returns
+        -------
+        path : Bunch
+            ``ccp_alphas``, rising, as shares of the total variance; ``n_leaves`` and
+            ``sse`` (squared errors on the training rows) of the subtree that
+            ``prune(ccp_alpha)`` gives just above each.
+        """
+        check_is_fitted(self)
+        return _weakest_links(self.tree_)
+
+
+def _weakest_links(tree):
+    left, right = tree.children_left, tree.children_right
+    total = tree.sst[0] if tree.sst[0] > 0 else 1.0
+    stop = left < 0
+    alpha, alphas, counts, errors = 0.0, [], [], []
+    while True:
+        leaves = reachable(left, right, stop)
+        below, count = tree.sse.copy(), np.ones(len(left))
+        link = np.full(len(left), np.inf)
+        for i in range(len(left) - 1, -1, -1):
+            if not stop[i]:
+                below[i] = below[left[i]] + below[right[i]]
+                count[i] = count[left[i]] + count[right[i]]
+                link[i] = (tree.sse[i] - below[i]) / (count[i] - 1) / total
+        alphas.append(alpha)
+        counts.append(int(leaves.sum()))
+        errors.append(float(tree.sse[leaves].sum()))
+        live = _live(left, right, stop)
+        link[~live] = np.inf
+        if not np.isfinite(link).any():
+            break
+        alpha = max(alpha, float(link.min()))
+        stop = stop | (link <= alpha * (1 + 1e-12))
+    keep = [i for i in range(len(alphas)) if i + 1 == len(alphas) or counts[i + 1] < counts[i]]
+    return Bunch(
+        ccp_alphas=np.array(alphas)[keep],
+        n_leaves=np.array(counts)[keep],
+        sse=np.array(errors)[keep],
+    )
+
+
+def _live(left, right, stop):
+    """Nodes above the leaves of the present subtree."""
+    live = np.zeros(len(left), dtype=bool)
+    stack = [0]
+    while stack:
+        i = stack.pop()
+        if not stop[i]:
+            live[i] = True
+            stack += [left[i], right[i]]
+    return live
+
+
+def _cut(tree, leaves):
+    """Return `tree` ended at the nodes where `leaves` is true."""
+    keep = [0]
+    for i in keep:  # grows while it is walked
+        if not leaves[i]:
+            keep += [tree.children_left[i], tree.children_right[i]]
+    keep = np.array(keep)
+    number = np.full(tree.node_count, -1)
+    number[keep] = np.arange(len(keep))
+    fields = {
+        name: getattr(tree, name)[keep].copy()
+        for name in tree.__dataclass_fields__
+    }
+    end = leaves[keep]
+    for name in ("children_left", "children_right"):
+        fields[name] = np.where(end, -1, number[fields[name]])
+    for name in ("split_coef", "split_intercept", "split_kind", "gain", "n_iter"):
+        fields[name][end] = 0
+    newly = end & (tree.children_left[keep] >= 0)
+    fields["stop_reason"] = np.where(newly, "pruned", fields["stop_reason"])
+    return type(tree)(**fields)
+
+
+def numeric_slopes(columns, coef):
+    """Slopes (..., d) of the input columns from those (..., q) of design columns.
+
+    A categorical column has no slope: NaN.
+    """
+    d = len(columns.feature_names)
+    out = np.full((*coef.shape[:-1], d), np.nan)
+    for q, (j, kind) in enumerate(zip(columns.source, columns.kind, strict=True)):
+        if kind == NUMERIC:
+            out[..., j] = coef[..., q]
+    return out

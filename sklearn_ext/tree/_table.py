@@ -1,0 +1,118 @@
+"""The training rows as the grower sees them: standardised, ranked, on the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+# A column whose spread is below this share of its size holds only rounding noise.
+_FLAT = 1e-13
+
+
+@dataclass(frozen=True)
+class Table:
+    """Training rows on the device, standardised.
+
+    x : (n, p) columns and a trailing 1; y : (n, k); w : (n,); codes : (n, p - 1)
+    int32 ranks of the column values, equal values having equal codes.
+    """
+
+    x: torch.Tensor
+    y: torch.Tensor
+    w: torch.Tensor
+    codes: torch.Tensor
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How design columns and targets were standardised; constant columns left out."""
+
+    active: np.ndarray  # (p - 1,) design columns that vary
+    mean: np.ndarray  # (p - 1,)
+    scale: np.ndarray  # (p - 1,)
+    y_mean: np.ndarray  # (k,)
+    y_scale: np.ndarray  # (k,)
+
+    def slopes(self, theta, n_columns):
+        """Planes or models (..., p) in standardised units as (..., q) and (...)."""
+        coef = np.zeros((*theta.shape[:-1], n_columns))
+        raw = theta[..., :-1] / self.scale
+        coef[..., self.active] = raw
+        return coef, theta[..., -1] - raw @ self.mean
+
+
+def build_table(design, y, weight, device):
+    """Standardise with the weights and rank every column.
+
+    Parameters
+    ----------
+    design : ndarray (n, q)
+    y : ndarray (n, k)
+    weight : ndarray (n,), all positive
+    device : torch.device
+
+    Returns
+    -------
+    Table, Scaling
+    """
+    total = weight.sum()
+    mean = weight @ design / total
+    size = np.abs(design).max(axis=0)
+    spread = np.ptp(design, axis=0)
+    active = np.flatnonzero(spread > _FLAT * size)
+    n, p = len(design), len(active) + 1
+    x = np.ones((n, p))
+    codes = np.empty((n, p - 1), dtype=np.int32)
+    scale = np.ones(p - 1)
+    for j, column in enumerate(active):
+        values = design[:, column]
+        centred = values - mean[column]
+        # Scaled by the largest first: squares of 1e200 or 1e-200 must not be lost.
+        largest = np.abs(centred).max()
+        scale[j] = largest * np.sqrt(weight @ np.square(centred / largest) / total)
+        x[:, j] = centred / scale[j]
+        codes[:, j] = dense_ranks(values)
+    y_mean = weight @ y / total
+    centred = y - y_mean
+    largest = np.abs(centred).max(axis=0)
+    safe = np.where(largest > 0, largest, 1.0)
+    y_scale = safe * np.sqrt(weight @ np.square(centred / safe) / total)
+    y_scale = np.where(np.ptp(y, axis=0) > _FLAT * np.abs(y).max(axis=0), y_scale, 0.0)
+    y_std = centred / np.where(y_scale > 0, y_scale, 1.0)
+    y_std[:, y_scale == 0] = 0.0
+    table = Table(
+        *(torch.from_numpy(a).to(device) for a in (x, y_std, weight, codes))
+    )
+    return table, Scaling(active, mean[active], scale, y_mean, y_scale)
+
+
+def dense_ranks(values):
+    """Rank of each value among the distinct ones, int32."""
+    order = np.argsort(values)
+    ordered = values[order]
+    rank = np.empty(len(values), dtype=np.int32)
+    rank[order] = np.concatenate([[0], np.cumsum(ordered[1:] > ordered[:-1])])
+    return rank
+
+
+def row_groups(table):
+    """Number rows (n,) by what they hold, not by where they stand; and how many.
+
+    Rows are ordered by the prediction of the linear fit of all rows, then by the
+    target; rows equal in both share a number. Dealt out in turn these make folds that
+    are stratified, do not depend on the order or the units of the data, and treat a
+    row of weight 2 as the same row given twice.
+    """
+    x, y, w = table.x, table.y, table.w
+    root = torch.sqrt(w)[:, None]
+    fit = torch.linalg.lstsq((x * root).cpu(), (y * root).cpu(), driver="gelsd").solution
+    line = np.round((x.cpu() @ fit).numpy(), 9)
+    target = np.round(y.cpu().numpy(), 9)
+    keys = np.hstack([line, target])
+    order = np.lexsort(keys.T[::-1])
+    new = np.any(keys[order[1:]] != keys[order[:-1]], axis=1)
+    group = np.empty(len(keys), dtype=np.int64)
+    group[order] = np.concatenate([[0], np.cumsum(new)])
+    return group, int(group.max()) + 1
