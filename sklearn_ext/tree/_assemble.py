@@ -9,7 +9,7 @@ from ._hinge_tree import HingeTree
 from ._tree_fields import AXIS, LEAF
 
 
-def assemble(grower, compact, leaves, theta, scaling, design, y, weight):
+def assemble(grower, compact, leaves, theta, scaling, design, y, weight, logits=None):
     """Build the `HingeTree` of a pruned tree in the data's own units.
 
     Parameters
@@ -23,6 +23,8 @@ def assemble(grower, compact, leaves, theta, scaling, design, y, weight):
     scaling : Scaling
     design, y, weight : ndarray
         The training rows in their own units.
+    logits : Tensor (m, p, k), optional
+        Models to show in place of `theta`; they have no unit.
     """
     keep = _kept(compact.products, leaves)
     number = np.full(len(leaves), -1)
@@ -32,11 +34,13 @@ def assemble(grower, compact, leaves, theta, scaling, design, y, weight):
     left = np.where(is_leaf, -1, number[compact.products.left[keep]])
     right = np.where(is_leaf, -1, number[compact.products.right[keep]])
     split_coef, split_intercept = _splits(grower, ids, is_leaf, scaling, design)
-    slopes, constant = scaling.slopes(
-        theta[keep].transpose(1, 2).cpu().numpy(), design.shape[1]
-    )
-    y_scale = scaling.y_scale
-    sse = compact.products.sse(theta)[keep].cpu().numpy() @ np.square(y_scale)
+    shown = theta if logits is None else logits
+    shown = shown[keep].transpose(1, 2).cpu().numpy()
+    coef, intercept = scaling.slopes(shown, design.shape[1])
+    if logits is None:
+        coef *= scaling.y_scale[:, None]
+        intercept = intercept * scaling.y_scale + scaling.y_mean
+    sse = compact.products.sse(theta)[keep].cpu().numpy() @ np.square(scaling.y_scale)
     nodes = grower.nodes
     kind = np.array([nodes.kind[i] for i in ids])
     blank = {
@@ -45,8 +49,8 @@ def assemble(grower, compact, leaves, theta, scaling, design, y, weight):
         "split_coef": split_coef,
         "split_intercept": split_intercept,
         "split_kind": np.where(is_leaf, LEAF, kind),
-        "coef": slopes * y_scale[:, None],
-        "intercept": constant * y_scale + scaling.y_mean,
+        "coef": coef,
+        "intercept": intercept,
         "sse": sse,
         "gain": np.zeros(len(ids)),
         "depth": np.array([nodes.depth[i] for i in ids]),
@@ -81,7 +85,7 @@ def _splits(grower, ids, is_leaf, scaling, design):
     nodes = grower.nodes
     for row, i in enumerate(ids):
         if not is_leaf[row] and nodes.kind[i] == AXIS:
-            rows = grower.order[nodes.start[i] : nodes.stop[i]]
+            rows = grower.rows(i)
             codes = grower.table.codes[rows, nodes.feature[i]].cpu().numpy()
             column = scaling.active[nodes.feature[i]]
             values = design[rows.cpu().numpy(), column]

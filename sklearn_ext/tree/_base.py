@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .._device import TorchStateMixin, resolve_device
+from .._device import TorchStateMixin, resolve_device, to_tensor
 from .._progress import track
 from .._sklearn import (
     Interval,
@@ -28,7 +28,14 @@ from ._leaf_table import leaf_table
 from ._prune import PruneOptions, pruned, reachable
 from ._regions import regions
 from ._search import SearchOptions
-from ._select import SHRINKAGES, choose, strengths
+from ._select import (
+    SHRINKAGES,
+    LogisticLoss,
+    SquaredLoss,
+    above,
+    choose,
+    strengths,
+)
 from ._table import build_table, row_groups
 
 _DEFAULT_SHRINKAGE = 5.0  # where leaf_shrinkage="auto" is not cross-validated
@@ -162,29 +169,39 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
 
     # -- fit -----------------------------------------------------------------------
 
-    def _fit_tree(self, encoded, y, weight, constant):
-        """Grow and prune; set the fitted attributes; return what leaves need."""
+    def _fit_tree(self, encoded, y, weight, indicators=None):
+        """Grow and prune; set the fitted attributes.
+
+        With class `indicators` (n, k) the leaves are logistic.
+        """
         device = resolve_device(self.device)
         design = self.columns_.design(encoded)
         table, scaling = build_table(design, y, weight, device)
         grower, held_out = self._grow(table, self._kernel(device))
+        constant = self.leaf_model == "constant"
+        loss = SquaredLoss(table)
+        if indicators is not None:
+            loss = LogisticLoss(table, to_tensor(indicators, device=device), self.alpha)
         options = PruneOptions(constant, self.ccp_alpha)
-        strength, shrinkage = self._choose(grower, held_out, options)
+        strength, shrinkage = self._choose(grower, held_out, options, loss)
         compact = grower.compact(0)
         products = compact.products
         theta = products.fit(self.alpha, shrinkage, constant)
-        sse = products.sse(theta).sum(-1).cpu().numpy()
-        cost = options.leaf_cost(products, sse, strength(products))
         leaves = products.left < 0
         if self.pruning is not None or self.ccp_alpha > 0:
+            sse = products.sse(theta).sum(-1).cpu().numpy()
+            cost = options.leaf_cost(products, sse, strength(products.weight))
             leaves = pruned(products, sse, cost)
+        logits = None
+        if indicators is not None:
+            needed = above(products, leaves)
+            logits = loss.models(grower, compact, shrinkage, needed)
         self.leaf_shrinkage_ = shrinkage
         self.tree_ = assemble(
-            grower, compact, leaves, theta, scaling, design, y, weight
+            grower, compact, leaves, theta, scaling, design, y, weight, logits
         )
         self.n_leaves_ = self.tree_.n_leaves
         self.feature_importances_ = self._importances(design, weight)
-        return table, scaling, design
 
     def _kernel(self, device):
         if self.kernel == "auto":
@@ -256,23 +273,25 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
             best_first=self.growth == "best",
         )
 
-    def _choose(self, grower, held_out, options):
-        """Return a function products -> strength, and the leaf shrinkage."""
-        named = {
-            "aic": lambda products: 2.0,
-            "bic": lambda products: np.log(max(products.weight, 2.0)),
-            None: lambda products: 0.0,
-        }
+    def _choose(self, grower, held_out, options, loss):
+        """Return a function weight -> price of a parameter, and the shrinkage."""
         auto = self.leaf_shrinkage == "auto"
-        shrinkage = _DEFAULT_SHRINKAGE if auto else float(self.leaf_shrinkage)
-        if not held_out:
-            return named["aic" if self.pruning == "cv" else self.pruning], shrinkage
-        compacts = [grower.compact(1 + k) for k in range(len(held_out))]
-        candidates = SHRINKAGES if auto else (shrinkage,)
-        index, shrinkage = choose(
-            grower, compacts, held_out, self.alpha, candidates, options
-        )
-        return lambda products: strengths(products.weight)[index], shrinkage
+        shrinkage = self._default_shrinkage() if auto else float(self.leaf_shrinkage)
+        if held_out:
+            candidates = self._shrinkages() if auto else (shrinkage,)
+            args = (grower, held_out, self.alpha, candidates, options, loss)
+            index, shrinkage = choose(*args)
+            return lambda weight: strengths(weight)[index], shrinkage
+        if self.pruning == "bic":
+            return lambda weight: np.log(max(weight, 2.0)), shrinkage
+        return lambda weight: 0.0 if self.pruning is None else 2.0, shrinkage
+
+    def _default_shrinkage(self):
+        return _DEFAULT_SHRINKAGE
+
+    def _shrinkages(self):
+        """Candidates of leaf_shrinkage="auto"."""
+        return SHRINKAGES
 
     def _importances(self, design, weight):
         """Share of each input column in what the splits and the root's model gained."""

@@ -111,7 +111,11 @@ class Grower:
         fit = quadratic(gram[..., :p], gram[..., p:], self.theta[which])
         return (self.squares[which] + fit).sum(-1)
 
-    def _rows(self, ids):
+    def rows(self, i):
+        """Row numbers of one node."""
+        return self.order[self.nodes.start[i] : self.nodes.stop[i]]
+
+    def _positions(self, ids):
         """Positions in `order` of the rows of several nodes, and their counts."""
         start = np.array([self.nodes.start[i] for i in ids])
         sizes = np.array([self.nodes.stop[i] for i in ids]) - start
@@ -138,7 +142,7 @@ class Grower:
                 searched.append(i)
         if not searched:
             return
-        position, sizes = self._rows(searched)
+        position, sizes = self._positions(searched)
         theta = self.theta[searched]
         products = self.gram[searched].clone()  # of the residuals from here on
         products[..., p:] -= products[..., :p] @ theta
@@ -162,7 +166,7 @@ class Grower:
     def _expand(self, ids):
         """Split nodes: partition their rows, fit the children, search them."""
         nodes, table = self.nodes, self.table
-        position, sizes = self._rows(ids)
+        position, sizes = self._positions(ids)
         rows = self.order[position]
         left = self.goes_left(ids, rows, sizes)
         owner = torch.repeat_interleave(

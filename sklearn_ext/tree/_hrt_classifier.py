@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
-import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -14,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from .._sklearn import StrOptions, _fit_context
 from ._base import BaseHRT
 from ._export_dict import export_dict, restore
-from ._logistic import logistic_models
 
 _LINEAR_FLOOR = 1e-3  # least probability of a class where shares are not logits
 _LOGISTIC_FLOOR = 1e-12
+_LOGISTIC_SHRINKAGE = 20.0
 
 
 class HRTClassifier(ClassifierMixin, BaseHRT):
@@ -51,8 +48,8 @@ class HRTClassifier(ClassifierMixin, BaseHRT):
         Ridge on slopes, in standardised columns.
     leaf_shrinkage : float or "auto", default="auto"
         Ridge that pulls a leaf's slopes to its parent's, in the same units as
-        ``alpha``. "auto" is chosen along with the pruning by cross-validation, and
-        is 5 where ``pruning`` is not "cv".
+        ``alpha``. "auto" is 20 for logistic leaves; for others it is chosen along
+        with the pruning by cross-validation, and is 5 where ``pruning`` is not "cv".
     step : float or "backtracking", default="backtracking"
         Step of the Newton search: a fixed one in (0, 1], or the longest of 1, 1/2,
         1/4, ... that lowers the objective enough.
@@ -71,7 +68,7 @@ class HRTClassifier(ClassifierMixin, BaseHRT):
         polish the winner on all of them. For hundreds of thousands of rows.
     pruning : {"cv", "aic", "bic"} or None, default="cv"
         Cut back subtrees that do not earn their parameters: at AIC's price (2), at
-        BIC's (ln n), at the best of five prices by 5-fold cross-validation on at
+        BIC's (ln n), at the best of six prices by 5-fold cross-validation on at
         most 4096 rows, or not at all. With fewer than ten distinct rows "cv" is
         "aic".
     ccp_alpha : float, default=0.0
@@ -234,11 +231,20 @@ default=None
         """
         encoded, labels, weight = self._check_inputs(X, y, sample_weight)
         indicators = (labels[:, None] == np.arange(len(self.classes_))).astype(float)
-        constant = self.leaf_model == "constant"
-        fitted = self._fit_tree(encoded, indicators, weight, constant)
-        if self.leaf_model == "logistic":
-            self._fit_logits(*fitted, indicators)
+        logistic = self.leaf_model == "logistic" and len(self.classes_) > 1
+        self._fit_tree(encoded, indicators, weight, indicators if logistic else None)
         return self
+
+    def _default_shrinkage(self):
+        if self.leaf_model == "logistic":
+            return _LOGISTIC_SHRINKAGE
+        return super()._default_shrinkage()
+
+    def _shrinkages(self):
+        """Logistic leaves cost too much to fit for every candidate."""
+        if self.leaf_model == "logistic":
+            return (_LOGISTIC_SHRINKAGE,)
+        return super()._shrinkages()
 
     def _check_inputs(self, X, y, sample_weight, **y_params):
         """Validate as the base does; labels become their numbers in ``classes_``."""
@@ -251,27 +257,6 @@ default=None
             factor = compute_sample_weight(self.class_weight, labels)
             sample_weight = factor * (1.0 if sample_weight is None else sample_weight)
         return super()._check_inputs(X, numbers, sample_weight)
-
-    def _fit_logits(self, table, scaling, design, indicators):
-        tree, device = self.tree_, table.x.device
-        passes = tree.decision_path(design).tocsc()
-
-        def rows_of(node):
-            rows = passes.indices[passes.indptr[node] : passes.indptr[node + 1]]
-            return torch.from_numpy(rows.astype(np.int64)).to(device)
-
-        theta = logistic_models(
-            tree.children_left,
-            tree.children_right,
-            rows_of,
-            replace(table, y=torch.from_numpy(indicators).to(device)),
-            self.alpha,
-            self.leaf_shrinkage_,
-        )
-        coef, intercept = scaling.slopes(
-            theta.transpose(1, 2).cpu().numpy(), design.shape[1]
-        )
-        self.tree_ = replace(tree, coef=coef, intercept=intercept)
 
     def predict_proba(self, X):
         """Predict the probability of each class.

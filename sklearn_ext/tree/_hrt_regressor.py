@@ -61,7 +61,7 @@ class HRTRegressor(RegressorMixin, BaseHRT):
         polish the winner on all of them. For hundreds of thousands of rows.
     pruning : {"cv", "aic", "bic"} or None, default="cv"
         Cut back subtrees that do not earn their parameters: at AIC's price (2), at
-        BIC's (ln n), at the best of five prices by 5-fold cross-validation on at
+        BIC's (ln n), at the best of six prices by 5-fold cross-validation on at
         most 4096 rows, or not at all. With fewer than ten distinct rows "cv" is
         "aic".
     ccp_alpha : float, default=0.0
@@ -248,7 +248,7 @@ default=None
         self._flat_output = y.ndim == 1
         y = y.reshape(len(y), -1)
         self.n_outputs_ = y.shape[1]
-        self._fit_tree(encoded, y, weight, self.leaf_model == "constant")
+        self._fit_tree(encoded, y, weight)
         self.clip_ = (y.min(axis=0), y.max(axis=0)) if self.clip == "global" else None
         return self
 

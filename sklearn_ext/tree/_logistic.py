@@ -10,7 +10,7 @@ _MAX_HALVINGS = 20
 _PSEUDO_WEIGHT = 1.0
 
 
-def logistic_models(left, right, rows_of, table, alpha, shrinkage):
+def logistic_models(left, right, rows_of, table, indicators, alpha, shrinkage):
     """Fit the nodes from the root down.
 
     Parameters
@@ -20,7 +20,8 @@ def logistic_models(left, right, rows_of, table, alpha, shrinkage):
     rows_of : callable
         Node number -> row numbers in `table`.
     table : Table
-        Its x; y must hold class indicators (n, k), not standardised.
+    indicators : Tensor (n, k)
+        1 in the column of the row's class, else 0.
     alpha, shrinkage : float
         Ridge on the slopes, to zero and to the parent's.
 
@@ -29,24 +30,27 @@ def logistic_models(left, right, rows_of, table, alpha, shrinkage):
     Tensor (m, p, k)
         Logits' coefficients, the intercept last; they sum to zero over the classes.
     """
-    p, k = table.x.shape[1], table.y.shape[1]
+    p, k = table.x.shape[1], indicators.shape[1]
     theta = table.x.new_zeros(len(left), p, k)
-    theta[0] = _fit(rows_of(0), table, theta[0], alpha, 0.0)
+    theta[0] = _fit(rows_of(0), table, indicators, theta[0], alpha, 0.0)
     for i in range(len(left)):
         if left[i] >= 0:
             for child in (left[i], right[i]):
-                theta[child] = _fit(rows_of(child), table, theta[i], alpha, shrinkage)
+                rows = rows_of(child)
+                theta[child] = _fit(
+                    rows, table, indicators, theta[i], alpha, shrinkage
+                )
     return theta
 
 
-def _fit(rows, table, parent, alpha, shrinkage):
+def _fit(rows, table, indicators, parent, alpha, shrinkage):
     """Penalised likelihood fit of one node, started at its parent's model.
 
     One more row, the mean of the node's, carries what the parent predicts there
     (at the root: every class alike). So a pure node of n rows does not claim
     certainty, but about n / (n + 1).
     """
-    x, y, w = table.x[rows], table.y[rows], table.w[rows]
+    x, y, w = table.x[rows], indicators[rows], table.w[rows]
     mean = (w @ x / w.sum())[None]
     x = torch.cat([x, mean])
     y = torch.cat([y, torch.softmax(mean @ parent, dim=1)])

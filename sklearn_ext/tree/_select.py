@@ -5,75 +5,130 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from ._logistic import logistic_models
 from ._prune import pruned
 
-# Multiples of the noise variance that one leaf parameter has to earn: AIC's is 2,
-# BIC's (ln n) is tried as well.
-STRENGTHS = (0.5, 1.0, 2.0, 4.0)
 SHRINKAGES = (0.2, 1.0, 5.0, 20.0, 100.0)
+# What one parameter of a leaf has to earn, in multiples of the noise variance. AIC's
+# price is 2; BIC's, ln n, joins them; at the highest one leaf is left.
+_STRENGTHS = (0.5, 1.0, 2.0, 4.0, 1000.0)
 
 
 def strengths(weight):
-    """Candidate multiples for a tree on rows of this total weight."""
-    return (*STRENGTHS, float(np.log(max(weight, 2.0))))
+    """Candidate prices for a tree on rows of this total weight."""
+    return (*_STRENGTHS, float(np.log(max(weight, 2.0))))
 
 
-def held_out_errors(grower, compact, rows, thetas, low, high):
-    """Squared errors (S, m) of held-out rows at every node, for S sets of models.
+class SquaredLoss:
+    """Held-out squared error of linear leaves, clipped to the range of the targets."""
 
-    Each row counts at all nodes on its path. Predictions are clipped to [low, high].
-    """
-    table, products = grower.table, compact.products
-    errors = np.zeros((len(thetas), len(products.left)))
-    stacked = torch.stack(thetas)
-    at = {0: rows}
-    for i in range(len(products.left)):
-        here = at.pop(i)
-        if not len(here):
-            at[products.left[i]] = at[products.right[i]] = here
-            continue
-        x, y, w = table.x[here], table.y[here], table.w[here]
-        line = (x @ stacked[:, i]).clamp(low, high)
-        error = (line - y).square().sum(-1) @ w
-        errors[:, i] = error.cpu().numpy()
+    def __init__(self, table):
+        self.table = table
+        self.low, self.high = table.y.amin(0), table.y.amax(0)
+
+    def errors(self, grower, compact, theta, shrinkage, needed, visits):
+        """Errors (m,) that the held-out rows `visits` make at the `needed` nodes."""
+        out = np.zeros(len(compact.ids))
+        for i, rows in visits:
+            if needed[i]:
+                line = (self.table.x[rows] @ theta[i]).clamp(self.low, self.high)
+                error = (line - self.table.y[rows]).square().sum(-1)
+                out[i] = float(error @ self.table.w[rows])
+        return out
+
+
+class LogisticLoss:
+    """Held-out log-loss of logistic leaves."""
+
+    def __init__(self, table, indicators, alpha):
+        self.table, self.indicators, self.alpha = table, indicators, alpha
+
+    def models(self, grower, compact, shrinkage, needed):
+        """Logits' coefficients (m, p, k) of the `needed` nodes, ancestors included."""
+        left, right = compact.products.left, compact.products.right
+        inner = (left >= 0) & needed[left] & needed[right]
+        return logistic_models(
+            np.where(inner, left, -1),
+            np.where(inner, right, -1),
+            lambda i: grower.rows(compact.ids[i]),
+            self.table,
+            self.indicators,
+            self.alpha,
+            shrinkage,
+        )
+
+    def errors(self, grower, compact, theta, shrinkage, needed, visits):
+        """Errors (m,) that the held-out rows `visits` make at the `needed` nodes."""
+        models = self.models(grower, compact, shrinkage, needed)
+        out = np.zeros(len(compact.ids))
+        for i, rows in visits:
+            if needed[i]:
+                logits = self.table.x[rows] @ models[i]
+                hit = (self.indicators[rows] * torch.log_softmax(logits, 1)).sum(1)
+                out[i] = -float(hit @ self.table.w[rows])
+        return out
+
+
+def above(products, leaves):
+    """The leaves of a pruned tree and all nodes above them, (m,) bool."""
+    needed = leaves.copy()
+    for i in range(len(leaves) - 1, -1, -1):
         if products.left[i] >= 0:
-            node = [compact.ids[i]]
-            left = grower.goes_left(node, here, [len(here)])
+            needed[i] |= needed[products.left[i]] or needed[products.right[i]]
+    return needed
+
+
+def _walk(grower, compact, rows):
+    """Which of `rows` pass each node: a list of (node, rows), empty ones left out."""
+    products, at, out = compact.products, {0: rows}, []
+    for i in range(len(compact.ids)):
+        here = at.pop(i, None)
+        if here is None or not len(here):
+            continue
+        out.append((i, here))
+        if products.left[i] >= 0:
+            left = grower.goes_left([compact.ids[i]], here, [len(here)])
             at[products.left[i]], at[products.right[i]] = here[left], here[~left]
-    return errors
+    return out
 
 
-def choose(grower, compacts, held_out, alpha, shrinkages, options):
+def choose(grower, held_out, alpha, shrinkages, options, loss):
     """Strength and shrinkage with the least held-out error over all folds.
 
     Parameters
     ----------
     grower : Grower
-    compacts : list of Compact
-        The trees grown without one fold each.
+        Its root 1 + j was grown without the rows of fold j.
     held_out : list of Tensor
-        The rows of those folds.
+        The rows of the folds.
     alpha : float
     shrinkages : sequence of float
         Candidates.
     options : PruneOptions
         What a leaf costs.
+    loss : SquaredLoss or LogisticLoss
 
     Returns
     -------
     index of the strength in `strengths(...)`, shrinkage
     """
-    table = grower.table
-    low, high = table.y.amin(0), table.y.amax(0)
-    total = np.zeros((len(shrinkages), len(STRENGTHS) + 1))
-    for compact, rows in zip(compacts, held_out, strict=True):
-        products = compact.products
-        thetas = [products.fit(alpha, s, options.constant) for s in shrinkages]
-        errors = held_out_errors(grower, compact, rows, thetas, low, high)
-        for a, theta in enumerate(thetas):
+    total = 0.0
+    for fold, rows in enumerate(held_out):
+        compact = grower.compact(1 + fold)
+        products, visits = compact.products, _walk(grower, compact, rows)
+        prices = strengths(products.weight)
+        errors = np.empty((len(shrinkages), len(prices)))
+        for a, shrinkage in enumerate(shrinkages):
+            theta = products.fit(alpha, shrinkage, options.constant)
             sse = products.sse(theta).sum(-1).cpu().numpy()
-            for b, strength in enumerate(strengths(products.weight)):
-                leaves = pruned(products, sse, options.leaf_cost(products, sse, strength))
-                total[a, b] += errors[a, leaves].sum()
-    a, b = np.unravel_index(total.argmin(), total.shape)
+            trees = [
+                pruned(products, sse, options.leaf_cost(products, sse, price))
+                for price in prices
+            ]
+            needed = above(products, np.any(trees, axis=0))
+            args = (grower, compact, theta, shrinkage, needed, visits)
+            at_node = loss.errors(*args)
+            errors[a] = [at_node[leaves].sum() for leaves in trees]
+        total = total + errors
+    a, b = np.unravel_index(np.argmin(total), total.shape)
     return int(b), float(shrinkages[a])
