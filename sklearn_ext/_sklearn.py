@@ -5,6 +5,7 @@ answered here.
 """
 
 from sklearn.base import _fit_context
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -21,4 +22,5 @@ __all__ = [
     "_check_n_features",
     "_check_sample_weight",
     "_fit_context",
+    "_safe_indexing",
 ]

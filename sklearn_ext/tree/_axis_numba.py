@@ -87,8 +87,21 @@ def _merge(hist, n_bins, bins):
 
 @njit(**FLAGS)
 def _cuts(
-    x, target, w, bounds, codes, index, feature, total, squares, prior, penalty,
-    min_weight, n_bins, cost, code,
+    x,
+    target,
+    w,
+    bounds,
+    codes,
+    index,
+    feature,
+    total,
+    squares,
+    prior,
+    penalty,
+    min_weight,
+    n_bins,
+    cost,
+    code,
 ):
     p = x.shape[0]
     n_features = feature.shape[1]
@@ -133,8 +146,20 @@ def _cuts(
         winner, winner_cut = -1, -1
         for f in range(n_features):
             cut = _best_cut(
-                sums[f], n_bins, total[i], squares[i], prior[i], penalty, min_weight,
-                sides, lower, scale, theta, left, cost[i], f,
+                sums[f],
+                n_bins,
+                total[i],
+                squares[i],
+                prior[i],
+                penalty,
+                min_weight,
+                sides,
+                lower,
+                scale,
+                theta,
+                left,
+                cost[i],
+                f,
             )
             if cut >= 0:
                 code[i, f] = _edge(bins[f], cut, low[f], shift[f])
@@ -151,9 +176,32 @@ def _cuts(
                         base[j] += sums[f, b, j]
             stop = min(_edge(bins[f], cut + 1, low[f], shift[f]), high[f])
             _refine(
-                x, target, w, first, last, codes, index, feature[i, f], total[i],
-                squares[i], prior[i], penalty, min_weight, start, stop, base, sums[f],
-                packed, sides, lower, scale, theta, left, cost[i], code[i], f,
+                x,
+                target,
+                w,
+                first,
+                last,
+                codes,
+                index,
+                feature[i, f],
+                total[i],
+                squares[i],
+                prior[i],
+                penalty,
+                min_weight,
+                start,
+                stop,
+                base,
+                sums[f],
+                packed,
+                sides,
+                lower,
+                scale,
+                theta,
+                left,
+                cost[i],
+                code[i],
+                f,
             )
 
 
@@ -169,8 +217,20 @@ def _edge(bins, cut, low, shift):
 
 @njit(**FLAGS)
 def _best_cut(
-    sums, n_bins, total, squares, prior, penalty, min_weight, sides, lower, scale,
-    theta, left, cost, f,
+    sums,
+    n_bins,
+    total,
+    squares,
+    prior,
+    penalty,
+    min_weight,
+    sides,
+    lower,
+    scale,
+    theta,
+    left,
+    cost,
+    f,
 ):
     """Index of the best cut between bins if it beats cost[f], else -1."""
     p = total.shape[0]
@@ -193,9 +253,32 @@ def _best_cut(
 
 @njit(**FLAGS)
 def _refine(
-    x, target, w, first, last, codes, index, feature, total, squares, prior, penalty,
-    min_weight, low, high, base, sums, packed, sides, lower, scale, theta, left, cost,
-    code, f,
+    x,
+    target,
+    w,
+    first,
+    last,
+    codes,
+    index,
+    feature,
+    total,
+    squares,
+    prior,
+    penalty,
+    min_weight,
+    low,
+    high,
+    base,
+    sums,
+    packed,
+    sides,
+    lower,
+    scale,
+    theta,
+    left,
+    cost,
+    code,
+    f,
 ):
     """Cut the bins beside the best cut into finer ones, down to single codes."""
     for _ in range(MAX_REFINE):
@@ -215,8 +298,20 @@ def _refine(
             sums[0, j] += base[j]
         n_used = ((span - 1) >> shift) + 1
         cut = _best_cut(
-            sums, n_used, total, squares, prior, penalty, min_weight, sides, lower,
-            scale, theta, left, cost, f,
+            sums,
+            n_used,
+            total,
+            squares,
+            prior,
+            penalty,
+            min_weight,
+            sides,
+            lower,
+            scale,
+            theta,
+            left,
+            cost,
+            f,
         )
         if cut >= 0:
             code[f] = low + ((cut + 1) << shift) - 1

@@ -60,7 +60,10 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
         ],
         "min_gain": [Interval(Real, 0, None, closed="left")],
         "alpha": [Interval(Real, 0, None, closed="left")],
-        "leaf_shrinkage": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "leaf_shrinkage": [
+            Interval(Real, 0, None, closed="left"),
+            StrOptions({"auto"}),
+        ],
         "step": [Interval(Real, 0, 1, closed="right"), StrOptions({"backtracking"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -90,11 +93,16 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
         encoded, y = self._fit_columns(X, y, y_params)
         weight = _check_sample_weight(sample_weight, encoded, dtype=np.float64)
         self._check_weight(weight)
+        y, weight = self._prepare_target(y, weight)
         kept = weight > 0
         if not kept.all():
             encoded, y, weight = encoded[kept], y[kept], weight[kept]
         self.columns_.fit(encoded, weight)
         return encoded, y, weight
+
+    def _prepare_target(self, y, weight):
+        """Return y as floats (n, k) and the weights, those of classes included."""
+        raise TypeError("HRTRegressor and HRTClassifier say what a target is")
 
     def _check_weight(self, weight):
         if (weight < 0).any():
@@ -201,6 +209,7 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
             grower, compact, leaves, theta, scaling, design, y, weight, logits
         )
         self.n_leaves_ = self.tree_.n_leaves
+        self.n_iter_ = max(1, int(self.tree_.n_iter.max()))
         self.feature_importances_ = self._importances(design, weight)
 
     def _kernel(self, device):
@@ -225,7 +234,9 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
         if self.pruning == "cv":
             fold = self._folds(table)
             for k in range(fold.max() + 1):
-                roots.append(torch.from_numpy(np.flatnonzero((fold >= 0) & (fold != k))))
+                roots.append(
+                    torch.from_numpy(np.flatnonzero((fold >= 0) & (fold != k)))
+                )
                 held_out.append(torch.from_numpy(np.flatnonzero(fold == k)))
         device = table.x.device
         options = self._grow_options(table.x.shape[1], kernel)
@@ -465,7 +476,11 @@ def _weakest_links(tree):
             break
         alpha = max(alpha, float(link.min()))
         stop = stop | (link <= alpha * (1 + 1e-12))
-    keep = [i for i in range(len(alphas)) if i + 1 == len(alphas) or counts[i + 1] < counts[i]]
+    keep = [
+        i
+        for i in range(len(alphas))
+        if i + 1 == len(alphas) or counts[i + 1] < counts[i]
+    ]
     return Bunch(
         ccp_alphas=np.array(alphas)[keep],
         n_leaves=np.array(counts)[keep],
@@ -495,8 +510,7 @@ def _cut(tree, leaves):
     number = np.full(tree.node_count, -1)
     number[keep] = np.arange(len(keep))
     fields = {
-        name: getattr(tree, name)[keep].copy()
-        for name in tree.__dataclass_fields__
+        name: getattr(tree, name)[keep].copy() for name in tree.__dataclass_fields__
     }
     end = leaves[keep]
     for name in ("children_left", "children_right"):

@@ -7,7 +7,8 @@ import warnings
 from numbers import Integral
 
 import numpy as np
-from sklearn.utils import _safe_indexing
+
+from .._sklearn import _safe_indexing
 
 NUMERIC, MISSING, LEVEL = "numeric", "missing", "level"
 _CATEGORY_DTYPES = ("category", "Categorical", "Enum")
@@ -115,7 +116,9 @@ class DesignColumns:
         return np.where(missing, self.mean, encoded)
 
     def _warn_new_missing(self, missing, columns):
-        names = [self.feature_names[j] for j, m in zip(columns, missing, strict=True) if m]
+        names = [
+            self.feature_names[j] for j, m in zip(columns, missing, strict=True) if m
+        ]
         if names:
             warnings.warn(
                 f"missing values in {names}, which had none when the model was fitted; "

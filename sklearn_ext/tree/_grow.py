@@ -179,7 +179,9 @@ class Grower:
         children = []
         for i, count in zip(ids, n_left.tolist(), strict=True):
             start, stop = nodes.start[i], nodes.stop[i]
-            for side, (a, b) in enumerate(((start, start + count), (start + count, stop))):
+            for side, (a, b) in enumerate(
+                ((start, start + count), (start + count, stop))
+            ):
                 child = len(nodes.tree)
                 self._append(nodes.tree[i], i, nodes.depth[i] + 1, a, b)
                 (nodes.right if side else nodes.left)[i] = child

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from ._solve import quadratic, ridge, slope_penalty
+from ._solve import ridge, slope_penalty
 
 _ARMIJO = 2e-4  # 1e-4 of the objective with its factor one half
 _STEPS = [0.5**j for j in range(1, 11)]

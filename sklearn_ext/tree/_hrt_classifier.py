@@ -105,6 +105,8 @@ default=None
         Leaves of the tree.
     leaf_shrinkage_ : float
         The shrinkage used.
+    n_iter_ : int
+        Most Newton rounds that a split took.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Share of each column in what the splits and the root's linear model gained.
         Sums to 1, or zeros if nothing was gained.
@@ -229,11 +231,19 @@ default=None
         self : HRTClassifier
             The fitted model.
         """
-        encoded, labels, weight = self._check_inputs(X, y, sample_weight)
-        indicators = (labels[:, None] == np.arange(len(self.classes_))).astype(float)
+        encoded, indicators, weight = self._check_inputs(X, y, sample_weight)
         logistic = self.leaf_model == "logistic" and len(self.classes_) > 1
         self._fit_tree(encoded, indicators, weight, indicators if logistic else None)
         return self
+
+    def _prepare_target(self, y, weight):
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        self.classes_, number = np.unique(y, return_inverse=True)
+        if self.class_weight is not None:
+            weight = weight * compute_sample_weight(self.class_weight, y)
+        indicators = number[:, None] == np.arange(len(self.classes_))
+        return indicators.astype(np.float64), weight
 
     def _default_shrinkage(self):
         if self.leaf_model == "logistic":
@@ -245,18 +255,6 @@ default=None
         if self.leaf_model == "logistic":
             return (_LOGISTIC_SHRINKAGE,)
         return super()._shrinkages()
-
-    def _check_inputs(self, X, y, sample_weight, **y_params):
-        """Validate as the base does; labels become their numbers in ``classes_``."""
-        if y is None:
-            return super()._check_inputs(X, y, sample_weight)
-        labels = column_or_1d(y, warn=True)
-        check_classification_targets(labels)
-        self.classes_, numbers = np.unique(labels, return_inverse=True)
-        if self.class_weight is not None and len(numbers) == np.shape(X)[0]:
-            factor = compute_sample_weight(self.class_weight, labels)
-            sample_weight = factor * (1.0 if sample_weight is None else sample_weight)
-        return super()._check_inputs(X, numbers, sample_weight)
 
     def predict_proba(self, X):
         """Predict the probability of each class.
@@ -271,7 +269,8 @@ default=None
         probability : ndarray of shape (n_samples, n_classes), float64
             In the order of ``classes_``; rows sum to 1.
         """
-        value = self.tree_.predict(self._design(X))
+        design = self._design(X)
+        value = self.tree_.predict(design)
         if len(self.classes_) == 1:
             return np.ones_like(value)
         floor = _LINEAR_FLOOR
@@ -339,7 +338,7 @@ default=None
         state : dict
             For ``from_dict``; ``json.dumps(state)`` works as it is.
         """
-        return export_dict(self, ("leaf_shrinkage_",))
+        return export_dict(self, ("n_iter_", "leaf_shrinkage_"))
 
     @classmethod
     def from_dict(cls, state):

@@ -98,6 +98,8 @@ default=None
         The shrinkage used.
     clip_ : tuple of two ndarrays of shape (n_outputs,), or None
         Range of predictions if ``clip="global"``.
+    n_iter_ : int
+        Most Newton rounds that a split took.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Share of each column in what the splits and the root's linear model gained.
         Sums to 1, or zeros if nothing was gained.
@@ -242,15 +244,17 @@ default=None
         encoded, y, weight = self._check_inputs(
             X, y, sample_weight, y_numeric=True, multi_output=True
         )
-        y = np.asarray(y, dtype=np.float64)
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
-        self._flat_output = y.ndim == 1
-        y = y.reshape(len(y), -1)
         self.n_outputs_ = y.shape[1]
         self._fit_tree(encoded, y, weight)
         self.clip_ = (y.min(axis=0), y.max(axis=0)) if self.clip == "global" else None
         return self
+
+    def _prepare_target(self, y, weight):
+        y = np.asarray(y, dtype=np.float64)
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        self._flat_output = y.ndim == 1
+        return y.reshape(len(y), -1), weight
 
     def predict(self, X):
         """Predict the targets.
@@ -301,7 +305,9 @@ default=None
         state : dict
             For ``from_dict``; ``json.dumps(state)`` works as it is.
         """
-        return export_dict(self, ("n_outputs_", "leaf_shrinkage_", "_flat_output"))
+        return export_dict(
+            self, ("n_outputs_", "n_iter_", "leaf_shrinkage_", "_flat_output")
+        )
 
     @classmethod
     def from_dict(cls, state):

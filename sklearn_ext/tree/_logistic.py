@@ -37,9 +37,7 @@ def logistic_models(left, right, rows_of, table, indicators, alpha, shrinkage):
         if left[i] >= 0:
             for child in (left[i], right[i]):
                 rows = rows_of(child)
-                theta[child] = _fit(
-                    rows, table, indicators, theta[i], alpha, shrinkage
-                )
+                theta[child] = _fit(rows, table, indicators, theta[i], alpha, shrinkage)
     return theta
 
 

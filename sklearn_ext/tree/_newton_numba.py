@@ -126,8 +126,21 @@ def _add_rows(x, target, weight, start, n, row, gram):
 
 @njit(**FLAGS)
 def _objective(
-    x, target, w, first, last, total, prior, penalty, min_weight, theta, sign, side,
-    new_side, gram, work,
+    x,
+    target,
+    w,
+    first,
+    last,
+    total,
+    prior,
+    penalty,
+    min_weight,
+    theta,
+    sign,
+    side,
+    new_side,
+    gram,
+    work,
 ):
     value = _evaluate(
         x, target, w, first, last, theta, sign, side, new_side, gram, work
@@ -151,8 +164,19 @@ def _sides(x, first, last, theta, sign, side, work):
 
 @njit(**FLAGS)
 def _evaluate_all(
-    x, target, w, bounds, total, prior, penalty, min_weight, theta, sign, active,
-    value, gram,
+    x,
+    target,
+    w,
+    bounds,
+    total,
+    prior,
+    penalty,
+    min_weight,
+    theta,
+    sign,
+    active,
+    value,
+    gram,
 ):
     work = np.empty((4, TILE))
     longest = _longest(bounds)
@@ -162,9 +186,21 @@ def _evaluate_all(
             if active[i, h]:
                 gram[i, h] = 0.0
                 value[i, h] = _objective(
-                    x, target, w, bounds[i], bounds[i + 1], total[i], prior[i],
-                    penalty, min_weight, theta[i, h], sign[i, h], none, side,
-                    gram[i, h], work,
+                    x,
+                    target,
+                    w,
+                    bounds[i],
+                    bounds[i + 1],
+                    total[i],
+                    prior[i],
+                    penalty,
+                    min_weight,
+                    theta[i, h],
+                    sign[i, h],
+                    none,
+                    side,
+                    gram[i, h],
+                    work,
                 )
 
 
@@ -178,8 +214,21 @@ def _longest(bounds):
 
 @njit(**FLAGS)
 def _line_search(
-    x, target, w, first, last, total, prior, penalty, min_weight, theta, delta, sign,
-    value, slope, work,
+    x,
+    target,
+    w,
+    first,
+    last,
+    total,
+    prior,
+    penalty,
+    min_weight,
+    theta,
+    delta,
+    sign,
+    value,
+    slope,
+    work,
 ):
     """Largest step of the ladder that passes the Armijo rule, 0 where none does."""
     one, two, d_one, d_two = work[0], work[1], work[2], work[3]
@@ -244,8 +293,24 @@ def _direction(total, gram, prior, penalty, theta, delta, sides, lower, scale):
 
 @njit(**FLAGS)
 def _newton(
-    x, target, w, bounds, total, squares, prior, penalty, min_weight, theta, sign,
-    value, gram, n_iter, step, fixed, max_iter, tol,
+    x,
+    target,
+    w,
+    bounds,
+    total,
+    squares,
+    prior,
+    penalty,
+    min_weight,
+    theta,
+    sign,
+    value,
+    gram,
+    n_iter,
+    step,
+    fixed,
+    max_iter,
+    tol,
 ):
     p = x.shape[0]
     work = np.empty((4, TILE))
@@ -265,8 +330,15 @@ def _newton(
             _sides(x, first, last, current, sign[i, h], side, work)
             for _ in range(max_iter):
                 slope = _direction(
-                    total[i], current_gram, prior[i], penalty, current, delta, sides,
-                    lower, scale,
+                    total[i],
+                    current_gram,
+                    prior[i],
+                    penalty,
+                    current,
+                    delta,
+                    sides,
+                    lower,
+                    scale,
                 )
                 if not slope > 1e-14 * squares[i]:
                     break
@@ -275,23 +347,62 @@ def _newton(
                 trial[:] = current + mu * delta
                 new_gram[:] = current_gram
                 reached = _objective(
-                    x, target, w, first, last, total[i], prior[i], penalty, min_weight,
-                    trial, sign[i, h], side, new_side, new_gram, work,
+                    x,
+                    target,
+                    w,
+                    first,
+                    last,
+                    total[i],
+                    prior[i],
+                    penalty,
+                    min_weight,
+                    trial,
+                    sign[i, h],
+                    side,
+                    new_side,
+                    new_gram,
+                    work,
                 )
                 if not fixed and not (
                     reached <= before - 2e-4 * slope and reached < before
                 ):
                     mu = _line_search(
-                        x, target, w, first, last, total[i], prior[i], penalty,
-                        min_weight, current, delta, sign[i, h], before, slope, work,
+                        x,
+                        target,
+                        w,
+                        first,
+                        last,
+                        total[i],
+                        prior[i],
+                        penalty,
+                        min_weight,
+                        current,
+                        delta,
+                        sign[i, h],
+                        before,
+                        slope,
+                        work,
                     )
                     if mu == 0.0:
                         break
                     trial[:] = current + mu * delta
                     new_gram[:] = current_gram
                     reached = _objective(
-                        x, target, w, first, last, total[i], prior[i], penalty,
-                        min_weight, trial, sign[i, h], side, new_side, new_gram, work,
+                        x,
+                        target,
+                        w,
+                        first,
+                        last,
+                        total[i],
+                        prior[i],
+                        penalty,
+                        min_weight,
+                        trial,
+                        sign[i, h],
+                        side,
+                        new_side,
+                        new_gram,
+                        work,
                     )
                     if not reached < before:
                         break

@@ -75,9 +75,7 @@ def _kernel(name):
     # Imported on first use: numba takes half a second to import.
     from . import _axis_numba, _newton_numba, _rows_numba
 
-    return _Kernel(
-        _rows_numba.RowBatch, _axis_numba.axis_cuts, _newton_numba.newton
-    )
+    return _Kernel(_rows_numba.RowBatch, _axis_numba.axis_cuts, _newton_numba.newton)
 
 
 def _sample(rows, sizes, cap):
@@ -152,7 +150,8 @@ def _hessian_direction(hessian, scatter):
 
 def _start_planes(mean, kink, direction):
     """Two planes (N, 2, p): through the mean of the column with the strongest kink,
-    and through the mean along the leading Hessian direction."""
+    and through the mean along the leading Hessian direction.
+    """
     column = kink.argmax(1, keepdim=True)
     by_kink = torch.zeros_like(mean).scatter_(1, column, 1.0)
     slopes = torch.stack([by_kink, direction], dim=1)
@@ -196,7 +195,9 @@ def find_splits(table, rows, sizes, theta, products, options):
         order = torch.maximum(kink, jump).argsort(dim=1, descending=True, stable=True)
         columns = order[:, : options.max_axis_features].contiguous()
         n_keep = max(options.n_starts, 1)
-        cuts = _kernel(options.kernel).axis_cuts(problem, columns, options.n_bins, n_keep)
+        cuts = _kernel(options.kernel).axis_cuts(
+            problem, columns, options.n_bins, n_keep
+        )
         feature, code = cuts.feature, cuts.code
     planes = _start_planes(mean, kink, _hessian_direction(hessian, scatter))
     starts = (planes, feature, code)

@@ -82,9 +82,7 @@ def build_table(design, y, weight, device):
     y_scale = np.where(np.ptp(y, axis=0) > _FLAT * np.abs(y).max(axis=0), y_scale, 0.0)
     y_std = centred / np.where(y_scale > 0, y_scale, 1.0)
     y_std[:, y_scale == 0] = 0.0
-    table = Table(
-        *(torch.from_numpy(a).to(device) for a in (x, y_std, weight, codes))
-    )
+    table = Table(*(torch.from_numpy(a).to(device) for a in (x, y_std, weight, codes)))
     return table, Scaling(active, mean[active], scale, y_mean, y_scale)
 
 
@@ -107,7 +105,9 @@ def row_groups(table):
     """
     x, y, w = table.x, table.y, table.w
     root = torch.sqrt(w)[:, None]
-    fit = torch.linalg.lstsq((x * root).cpu(), (y * root).cpu(), driver="gelsd").solution
+    fit = torch.linalg.lstsq(
+        (x * root).cpu(), (y * root).cpu(), driver="gelsd"
+    ).solution
     line = np.round((x.cpu() @ fit).numpy(), 9)
     target = np.round(y.cpu().numpy(), 9)
     keys = np.hstack([line, target])
