@@ -26,7 +26,7 @@ def assemble(grower, compact, leaves, theta, scaling, design, y, weight, logits=
     logits : Tensor (m, p, k), optional
         Models to show in place of `theta`; they have no unit.
     """
-    keep = _kept(compact.products, leaves)
+    keep = kept(compact.products.left, compact.products.right, leaves)
     number = np.full(len(leaves), -1)
     number[keep] = np.arange(len(keep))
     is_leaf = leaves[keep]
@@ -66,12 +66,12 @@ def assemble(grower, compact, leaves, theta, scaling, design, y, weight, logits=
     return HingeTree(**blank, **facts)
 
 
-def _kept(products, leaves):
-    """Nodes of the pruned tree, parents first."""
+def kept(left, right, leaves):
+    """Nodes of the tree that ends at `leaves`, parents first."""
     keep = [0]
     for i in keep:  # grows while it is walked
         if not leaves[i]:
-            keep += [products.left[i], products.right[i]]
+            keep += [left[i], right[i]]
     return np.array(keep)
 
 
@@ -100,7 +100,7 @@ def _splits(grower, ids, is_leaf, scaling, design):
 
 
 def _node_facts(blank, design, y, weight):
-    """Counts, boxes and target ranges of all nodes, from the leaves upwards."""
+    """Find counts, boxes and target ranges of all nodes, from the leaves upwards."""
     left, right = blank["children_left"], blank["children_right"]
     m, k = len(left), y.shape[1]
     leaf = _walk(blank, design)

@@ -33,7 +33,7 @@ class AxisCuts:
 
 
 def axis_cuts(problem, feature, n_bins, n_keep):
-    """Scan the columns `feature` (N, f); keep `n_keep` cuts a node, the best refined."""
+    """Keep the best `n_keep` cuts by columns `feature` (N, f), the first refined."""
     scan = _AxisScan(problem, n_bins)
     return scan.refine(*scan.scan(feature)).best(n_keep)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,9 +24,10 @@ from .._sklearn import (
 )
 from ._assemble import assemble
 from ._columns import NUMERIC, DesignColumns, categorical_mask
+from ._cost_complexity import cut, weakest_links
 from ._grow import Grower, GrowOptions
 from ._leaf_table import leaf_table
-from ._prune import PruneOptions, pruned, reachable
+from ._prune import PruneOptions, pruned
 from ._regions import regions
 from ._search import SearchOptions
 from ._select import (
@@ -187,7 +189,7 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
         table, scaling = build_table(design, y, weight, device)
         grower, held_out = self._grow(table, self._kernel(device))
         constant = self.leaf_model == "constant"
-        loss = SquaredLoss(table)
+        loss: Any = SquaredLoss(table)
         if indicators is not None:
             loss = LogisticLoss(table, to_tensor(indicators, device=device), self.alpha)
         options = PruneOptions(constant, self.ccp_alpha)
@@ -408,7 +410,7 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
     def _pruned_copy(self, leaves):
         """Copy this model with the tree cut off at `leaves`."""
         model = copy.copy(self)
-        model.tree_ = _cut(self.tree_, leaves)
+        model.tree_ = cut(self.tree_, leaves)
         model.n_leaves_ = model.tree_.n_leaves
         return model
 
@@ -433,7 +435,7 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
             If ``ccp_alpha`` is negative or not a number.
         """
         check_is_fitted(self)
-        if not isinstance(ccp_alpha, Real) or not ccp_alpha >= 0:
+        if not isinstance(ccp_alpha, int | float) or not ccp_alpha >= 0:
             raise ValueError(f"ccp_alpha must be a number from 0 on, got {ccp_alpha!r}")
         tree = self.tree_
         links = Bunch(left=tree.children_left, right=tree.children_right)
@@ -450,76 +452,7 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
             ``prune(ccp_alpha)`` gives just above each.
         """
         check_is_fitted(self)
-        return _weakest_links(self.tree_)
-
-
-def _weakest_links(tree):
-    left, right = tree.children_left, tree.children_right
-    total = tree.sst[0] if tree.sst[0] > 0 else 1.0
-    stop = left < 0
-    alpha, alphas, counts, errors = 0.0, [], [], []
-    while True:
-        leaves = reachable(left, right, stop)
-        below, count = tree.sse.copy(), np.ones(len(left))
-        link = np.full(len(left), np.inf)
-        for i in range(len(left) - 1, -1, -1):
-            if not stop[i]:
-                below[i] = below[left[i]] + below[right[i]]
-                count[i] = count[left[i]] + count[right[i]]
-                link[i] = (tree.sse[i] - below[i]) / (count[i] - 1) / total
-        alphas.append(alpha)
-        counts.append(int(leaves.sum()))
-        errors.append(float(tree.sse[leaves].sum()))
-        live = _live(left, right, stop)
-        link[~live] = np.inf
-        if not np.isfinite(link).any():
-            break
-        alpha = max(alpha, float(link.min()))
-        stop = stop | (link <= alpha * (1 + 1e-12))
-    keep = [
-        i
-        for i in range(len(alphas))
-        if i + 1 == len(alphas) or counts[i + 1] < counts[i]
-    ]
-    return Bunch(
-        ccp_alphas=np.array(alphas)[keep],
-        n_leaves=np.array(counts)[keep],
-        sse=np.array(errors)[keep],
-    )
-
-
-def _live(left, right, stop):
-    """Nodes above the leaves of the present subtree."""
-    live = np.zeros(len(left), dtype=bool)
-    stack = [0]
-    while stack:
-        i = stack.pop()
-        if not stop[i]:
-            live[i] = True
-            stack += [left[i], right[i]]
-    return live
-
-
-def _cut(tree, leaves):
-    """Return `tree` ended at the nodes where `leaves` is true."""
-    keep = [0]
-    for i in keep:  # grows while it is walked
-        if not leaves[i]:
-            keep += [tree.children_left[i], tree.children_right[i]]
-    keep = np.array(keep)
-    number = np.full(tree.node_count, -1)
-    number[keep] = np.arange(len(keep))
-    fields = {
-        name: getattr(tree, name)[keep].copy() for name in tree.__dataclass_fields__
-    }
-    end = leaves[keep]
-    for name in ("children_left", "children_right"):
-        fields[name] = np.where(end, -1, number[fields[name]])
-    for name in ("split_coef", "split_intercept", "split_kind", "gain", "n_iter"):
-        fields[name][end] = 0
-    newly = end & (tree.children_left[keep] >= 0)
-    fields["stop_reason"] = np.where(newly, "pruned", fields["stop_reason"])
-    return type(tree)(**fields)
+        return weakest_links(self.tree_)
 
 
 def numeric_slopes(columns, coef):

@@ -113,7 +113,7 @@ class BlockBatch:
         return total, squares
 
     def scores(self, mean):
-        """Sums over |x - m| and 1[x > m] (N, 4, d) and the r-weighted scatter.
+        """Sum |x - m| and 1[x > m] (N, 4, d); and the r-weighted scatter.
 
         The four rows: r |x - m|, r 1[x > m], |x - m|, 1[x > m], all weighted; the
         scatter (N, d, d) is of (x - m)(x - m)' r.

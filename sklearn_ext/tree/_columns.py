@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from numbers import Integral
 
 import numpy as np
 
@@ -155,7 +154,7 @@ class DesignColumns:
 
 
 def _level_key(value):
-    """A hashable, JSON-safe stand-in of one category; None for a missing one."""
+    """Make a hashable, JSON-safe key of one category; None of a missing one."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(value, float) and math.isnan(value):
@@ -228,7 +227,7 @@ def _column_index(item, n_features, known):
                 f"have; it has {known}"
             )
         return known.index(item)
-    if not isinstance(item, Integral) or not 0 <= item < n_features:
+    if not isinstance(item, int) or not 0 <= item < n_features:
         raise ValueError(
             f"categorical_features has {item!r}; indices must be integers from 0 to "
             f"{n_features - 1}"

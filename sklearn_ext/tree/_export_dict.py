@@ -56,7 +56,7 @@ def restore(cls, state):
             f"{_VERSION}; update sklearn-ext"
         )
     params = {
-        k: {_key(a): b for a, b in v["items"]} if isinstance(v, dict) else v
+        k: dict(v["items"]) if isinstance(v, dict) else v
         for k, v in state["params"].items()
     }
     model = cls(**params)
@@ -79,12 +79,8 @@ def restore(cls, state):
     return model
 
 
-def _key(value):
-    return value
-
-
 def _plain(name, value):
-    """A parameter as plain JSON, or say that it has no such form."""
+    """Return a parameter as plain JSON, or say that it has no such form."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, str | bool | int | float):

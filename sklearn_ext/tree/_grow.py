@@ -165,7 +165,7 @@ class Grower:
 
     def _expand(self, ids):
         """Split nodes: partition their rows, fit the children, search them."""
-        nodes, table = self.nodes, self.table
+        nodes = self.nodes
         position, sizes = self._positions(ids)
         rows = self.order[position]
         left = self.goes_left(ids, rows, sizes)
@@ -179,12 +179,11 @@ class Grower:
         children = []
         for i, count in zip(ids, n_left.tolist(), strict=True):
             start, stop = nodes.start[i], nodes.stop[i]
-            for side, (a, b) in enumerate(
-                ((start, start + count), (start + count, stop))
-            ):
+            middle = start + count
+            for side, a, b in (("left", start, middle), ("right", middle, stop)):
                 child = len(nodes.tree)
                 self._append(nodes.tree[i], i, nodes.depth[i] + 1, a, b)
-                (nodes.right if side else nodes.left)[i] = child
+                getattr(nodes, side)[i] = child
                 children.append(child)
         self._fit_children(ids)
         self._search(children)
@@ -254,7 +253,7 @@ class Grower:
         budget = np.inf if opt.max_leaf_nodes is None else opt.max_leaf_nodes - 1
         key = nodes.gain if opt.best_first else [-d for d in nodes.depth]
         heap = [(-key[root], root)] if nodes.gain[root] > 0 else []
-        out = []
+        out: list[int] = []
         while heap and len(out) < budget:
             _, i = heapq.heappop(heap)
             out.append(i)
@@ -264,7 +263,7 @@ class Grower:
         return out
 
     def compact(self, root):
-        """The tree of one root, restricted to what the growth rule split."""
+        """Return the tree of one root, restricted to what the growth rule split."""
         chosen = set(self.chosen(root))
         ids, left, right = [root], [], []
         for i in ids:  # grows while it is walked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -56,7 +57,7 @@ class HingeProblem:
     `prior` (N, p) is what the ridge `penalty` pulls the slopes of either side to.
     """
 
-    batch: object
+    batch: Any
     total: torch.Tensor
     squares: torch.Tensor
     penalty: float

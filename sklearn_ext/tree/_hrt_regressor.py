@@ -305,9 +305,8 @@ default=None
         state : dict
             For ``from_dict``; ``json.dumps(state)`` works as it is.
         """
-        return export_dict(
-            self, ("n_outputs_", "n_iter_", "leaf_shrinkage_", "_flat_output")
-        )
+        plain = ("n_outputs_", "n_iter_", "leaf_shrinkage_", "_flat_output")
+        return export_dict(self, plain)
 
     @classmethod
     def from_dict(cls, state):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from numba import njit
 
-FLAGS = {
+FLAGS: dict[str, Any] = {
     "cache": True,
     "nogil": True,
     "error_model": "numpy",

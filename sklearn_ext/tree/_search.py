@@ -149,9 +149,7 @@ def _hessian_direction(hessian, scatter):
 
 
 def _start_planes(mean, kink, direction):
-    """Two planes (N, 2, p): through the mean of the column with the strongest kink,
-    and through the mean along the leading Hessian direction.
-    """
+    """Cut (N, 2, p) the column of the strongest kink, and along `direction`."""
     column = kink.argmax(1, keepdim=True)
     by_kink = torch.zeros_like(mean).scatter_(1, column, 1.0)
     slopes = torch.stack([by_kink, direction], dim=1)
@@ -183,8 +181,8 @@ def find_splits(table, rows, sizes, theta, products, options):
     def capped(cap, whole):
         if cap is None or sizes.max() <= cap:
             return whole
-        part = _sample(rows, sizes, cap)
-        return _problem(table, *part, theta, options, direction)[0]
+        some, kept = _sample(rows, sizes, cap)
+        return _problem(table, some, kept, theta, options, direction)[0]
 
     problem = capped(options.subsample, full)
     mean, scatter, weight = _moments(problem)
@@ -229,7 +227,7 @@ def _search_hinge(capped, problem, full, direction, starts, options):
 
 
 def _choose(problem, theta, products, state, cuts, options):
-    """The better of the hinge and the axis cut, by refit cost over all outputs."""
+    """Take the hinge or the axis cut, by refit cost over all outputs."""
     hinge = state.theta[:, :, 0] - state.theta[:, :, 1]
     planes = hinge * state.sign[..., None]
     feature, code = cuts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -70,7 +72,7 @@ class LogisticLoss:
 
 
 def above(products, leaves):
-    """The leaves of a pruned tree and all nodes above them, (m,) bool."""
+    """Mark the leaves of a pruned tree and all nodes above them, (m,) bool."""
     needed = leaves.copy()
     for i in range(len(leaves) - 1, -1, -1):
         if products.left[i] >= 0:
@@ -112,7 +114,7 @@ def choose(grower, held_out, alpha, shrinkages, options, loss):
     -------
     index of the strength in `strengths(...)`, shrinkage
     """
-    total = 0.0
+    total: Any = 0.0
     for fold, rows in enumerate(held_out):
         compact = grower.compact(1 + fold)
         products, visits = compact.products, _walk(grower, compact, rows)

@@ -96,12 +96,16 @@ def dense_ranks(values):
 
 
 def row_groups(table):
-    """Number rows (n,) by what they hold, not by where they stand; and how many.
+    """Give rows numbers by what they hold, not by where they stand.
 
     Rows are ordered by the prediction of the linear fit of all rows, then by the
     target; rows equal in both share a number. Dealt out in turn these make folds that
     are stratified, do not depend on the order or the units of the data, and treat a
     row of weight 2 as the same row given twice.
+
+    Returns
+    -------
+    number : ndarray (n,), and how many different ones there are
     """
     x, y, w = table.x, table.y, table.w
     root = torch.sqrt(w)[:, None]
