@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numba import njit
 
-from ._rows_numba import FLAGS, TILE, add_products, mirror
+from ._rows_numba import FLAGS, TILE, add_line, add_products, mirror
 from ._solve_numba import solve_side, subtract
 
 _N_STEPS = 10
@@ -53,18 +53,6 @@ def _arguments(problem, state):
 
 
 @njit(**FLAGS)
-def _lines(x, start, n, theta, one, two):
-    for r in range(n):
-        one[r] = 0.0
-        two[r] = 0.0
-    for j in range(x.shape[0]):
-        a, b = theta[0, j], theta[1, j]
-        for r in range(n):
-            one[r] += a * x[j, start + r]
-            two[r] += b * x[j, start + r]
-
-
-@njit(**FLAGS)
 def _penalties(theta, prior, penalty):
     total = 0.0
     for j in range(theta.shape[1] - 1):
@@ -84,26 +72,31 @@ def _evaluate(x, target, w, first, last, theta, sign, side, new_side, gram, work
     `gram` comes in as the products of the rows where `side` is 1 and goes out as
     those where `new_side` is: only rows that change side cost more than a line.
     """
-    one, two, weight, scaled = work[0], work[1], work[2], work[3]
+    scaled = work[3]
     extra = target.reshape(1, len(target))
     total = 0.0
     for start in range(first, last, TILE):
-        n = min(start + TILE, last) - start
-        base = start - first
-        _lines(x, start, n, theta, one, two)
-        changed = 0
+        stop = min(start + TILE, last)
+        n = stop - start
+        one, two, change = work[0, :n], work[1, :n], work[2, :n]
+        old, new = side[start - first :][:n], new_side[start - first :][:n]
+        weight, t = w[start:stop], target[start:stop]
+        add_line(x, start, stop, theta[0], one)
+        add_line(x, start, stop, theta[1], two)
+        moved = 0.0
         for r in range(n):
-            left = (one[r] - two[r]) * sign > 0
-            error = (one[r] if left else two[r]) - target[start + r]
-            total += w[start + r] * error * error
-            new_side[base + r] = left
-            change = np.int64(left) - np.int64(side[base + r])
-            weight[r] = w[start + r] * change
-            changed += change != 0
-        if changed * _FEW > n:
-            add_products(x, extra, weight, start, start + n, scaled, gram)
-        elif changed:
-            _add_rows(x, target, weight, start, n, scaled, gram)
+            left = 1.0 if (one[r] - two[r]) * sign > 0 else 0.0
+            error = left * one[r] + (1.0 - left) * two[r] - t[r]
+            total += weight[r] * error * error
+            change[r] = left - old[r]
+            moved += abs(change[r])
+            new[r] = left
+        for r in range(n):
+            change[r] *= weight[r]
+        if moved * _FEW > n:
+            add_products(x, extra, change, start, stop, scaled, gram)
+        elif moved > 0:
+            _add_rows(x, target, change, start, n, scaled, gram)
     mirror(gram)
     return total
 
@@ -153,13 +146,14 @@ def _objective(
 
 @njit(**FLAGS)
 def _sides(x, first, last, theta, sign, side, work):
-    """Mark the rows on the left of a hinge."""
-    one, two = work[0], work[1]
+    """Mark the rows on the left of a hinge with 1."""
     for start in range(first, last, TILE):
-        n = min(start + TILE, last) - start
-        _lines(x, start, n, theta, one, two)
-        for r in range(n):
-            side[start - first + r] = (one[r] - two[r]) * sign > 0
+        stop = min(start + TILE, last)
+        one, two = work[0, : stop - start], work[1, : stop - start]
+        add_line(x, start, stop, theta[0], one)
+        add_line(x, start, stop, theta[1], two)
+        for r in range(stop - start):
+            side[start - first + r] = 1.0 if (one[r] - two[r]) * sign > 0 else 0.0
 
 
 @njit(**FLAGS)
@@ -180,7 +174,7 @@ def _evaluate_all(
 ):
     work = np.empty((4, TILE))
     longest = _longest(bounds)
-    none, side = np.zeros(longest, np.uint8), np.empty(longest, np.uint8)
+    none, side = np.zeros(longest), np.empty(longest)
     for i in range(len(bounds) - 1):
         for h in range(sign.shape[1]):
             if active[i, h]:
@@ -231,28 +225,31 @@ def _line_search(
     work,
 ):
     """Largest step of the ladder that passes the Armijo rule, 0 where none does."""
-    one, two, d_one, d_two = work[0], work[1], work[2], work[3]
     sums = np.zeros(_N_STEPS)
     lefts = np.zeros(_N_STEPS)
     p = x.shape[0]
     for start in range(first, last, TILE):
-        n = min(start + TILE, last) - start
-        _lines(x, start, n, theta, one, two)
-        _lines(x, start, n, delta, d_one, d_two)
+        stop = min(start + TILE, last)
+        n = stop - start
+        one, two, d_one, d_two = work[0, :n], work[1, :n], work[2, :n], work[3, :n]
+        weight, t = w[start:stop], target[start:stop]
+        add_line(x, start, stop, theta[0], one)
+        add_line(x, start, stop, theta[1], two)
+        add_line(x, start, stop, delta[0], d_one)
+        add_line(x, start, stop, delta[1], d_two)
         mu = 1.0
         for m in range(_N_STEPS):
             mu *= 0.5
-            squares = 0.0
-            weight = 0.0
+            squares = lefts_weight = 0.0
             for r in range(n):
                 a = one[r] + mu * d_one[r]
                 b = two[r] + mu * d_two[r]
-                left = (a - b) * sign > 0
-                error = (a if left else b) - target[start + r]
-                squares += w[start + r] * error * error
-                weight += w[start + r] if left else 0.0
+                left = 1.0 if (a - b) * sign > 0 else 0.0
+                error = left * a + (1.0 - left) * b - t[r]
+                squares += weight[r] * error * error
+                lefts_weight += weight[r] * left
             sums[m] += squares
-            lefts[m] += weight
+            lefts[m] += lefts_weight
     mu = 1.0
     trial = np.empty((2, p))
     for m in range(_N_STEPS):
@@ -319,7 +316,7 @@ def _newton(
     delta, trial, current = np.empty((2, p)), np.empty((2, p)), np.empty((2, p))
     current_gram = np.empty((p, p + 1))
     longest = _longest(bounds)
-    side, new_side = np.empty(longest, np.uint8), np.empty(longest, np.uint8)
+    side, new_side = np.empty(longest), np.empty(longest)
     for i in range(len(bounds) - 1):
         first, last = bounds[i], bounds[i + 1]
         for h in range(sign.shape[1]):

@@ -73,42 +73,79 @@ class RowBatch:
         return torch.from_numpy(out), torch.from_numpy(squares)
 
 
+# The loops below run over slices: an index that starts at 0 is known not to wrap
+# around, and only then does the compiler make vector code of them.
+
+
 @njit(**FLAGS)
 def _gather(x, y, index, bounds, theta, out, residual):
     p, k = x.shape[1], y.shape[1]
     for i in range(len(bounds) - 1):
         for start in range(bounds[i], bounds[i + 1], TILE):
             stop = min(start + TILE, bounds[i + 1])
-            for r in range(start, stop):
-                for j in range(p):
-                    out[j, r] = x[index[r], j]
-                for c in range(k):
-                    residual[c, r] = y[index[r], c]
+            rows = index[start:stop]
+            for j in range(p):
+                column = out[j, start:stop]
+                for r in range(len(rows)):
+                    column[r] = x[rows[r], j]
             for c in range(k):
+                target = residual[c, start:stop]
+                for r in range(len(rows)):
+                    target[r] = y[rows[r], c]
                 for j in range(p):
-                    slope = theta[i, j, c]
-                    for r in range(start, stop):
-                        residual[c, r] -= slope * out[j, r]
+                    slope, column = theta[i, j, c], out[j, start:stop]
+                    for r in range(len(rows)):
+                        target[r] -= slope * column[r]
+
+
+@njit(**FLAGS)
+def _dot(a, b):
+    total = 0.0
+    for r in range(len(a)):
+        total += a[r] * b[r]
+    return total
+
+
+@njit(**FLAGS)
+def _dot4(a, b, c, d, e):
+    one = two = three = four = 0.0
+    for r in range(len(a)):
+        one += a[r] * b[r]
+        two += a[r] * c[r]
+        three += a[r] * d[r]
+        four += a[r] * e[r]
+    return one, two, three, four
 
 
 @njit(**FLAGS)
 def add_products(x, extra, weight, start, stop, scaled, out):
     """Add x W [x, extra]' of the rows start..stop to the upper part of `out`."""
     p, k = x.shape[0], extra.shape[0]
-    n = stop - start
+    weight, scaled = weight[: stop - start], scaled[: stop - start]
     for a in range(p):
-        for r in range(n):
-            scaled[r] = weight[r] * x[a, start + r]
-        for b in range(a, p):
-            total = 0.0
-            for r in range(n):
-                total += scaled[r] * x[b, start + r]
-            out[a, b] += total
+        column = x[a, start:stop]
+        for r in range(len(scaled)):
+            scaled[r] = weight[r] * column[r]
+        line = out[a]
+        b = a
+        while b + 4 <= p:
+            one, two, three, four = _dot4(
+                scaled,
+                x[b, start:stop],
+                x[b + 1, start:stop],
+                x[b + 2, start:stop],
+                x[b + 3, start:stop],
+            )
+            line[b] += one
+            line[b + 1] += two
+            line[b + 2] += three
+            line[b + 3] += four
+            b += 4
+        while b < p:
+            line[b] += _dot(scaled, x[b, start:stop])
+            b += 1
         for c in range(k):
-            total = 0.0
-            for r in range(n):
-                total += scaled[r] * extra[c, start + r]
-            out[a, p + c] += total
+            line[p + c] += _dot(scaled, extra[c, start:stop])
 
 
 @njit(**FLAGS)
@@ -122,18 +159,18 @@ def mirror(out):
 @njit(**FLAGS)
 def _project(x, residual, w, bounds, direction, target, total, squares):
     scaled = np.empty(TILE)
-    weight = np.empty(TILE)
     extra = target.reshape(1, len(target))
     for i in range(len(bounds) - 1):
         for start in range(bounds[i], bounds[i + 1], TILE):
             stop = min(start + TILE, bounds[i + 1])
-            for r in range(start, stop):
-                t = 0.0
-                for c in range(residual.shape[0]):
-                    t += residual[c, r] * direction[i, c]
-                target[r] = t
-                squares[i] += w[r] * t * t
-                weight[r - start] = w[r]
+            weight, t = w[start:stop], target[start:stop]
+            t[:] = 0.0
+            for c in range(residual.shape[0]):
+                share, column = direction[i, c], residual[c, start:stop]
+                for r in range(len(t)):
+                    t[r] += share * column[r]
+            for r in range(len(t)):
+                squares[i] += weight[r] * t[r] * t[r]
             add_products(x, extra, weight, start, stop, scaled, total[i])
         mirror(total[i])
 
@@ -141,67 +178,76 @@ def _project(x, residual, w, bounds, direction, target, total, squares):
 @njit(**FLAGS)
 def _scores(x, target, w, bounds, mean, sums, hessian):
     d = x.shape[0] - 1
-    centred = np.empty((d, TILE))
+    centred, pulled = np.empty((d, TILE)), np.empty(TILE)
     for i in range(len(bounds) - 1):
         for start in range(bounds[i], bounds[i + 1], TILE):
-            n = min(start + TILE, bounds[i + 1]) - start
+            stop = min(start + TILE, bounds[i + 1])
+            weight, t = w[start:stop], target[start:stop]
+            pull = pulled[: stop - start]
+            for r in range(len(pull)):
+                pull[r] = weight[r] * t[r]
             for j in range(d):
-                row = centred[j]
-                s0 = s1 = s2 = s3 = 0.0
-                for r in range(n):
-                    c = x[j, start + r] - mean[i, j]
-                    u = w[start + r]
-                    pull = u * target[start + r]
-                    above = 1.0 if c > 0 else 0.0
-                    s0 += pull * abs(c)
-                    s1 += pull * above
-                    s2 += u * abs(c)
-                    s3 += u * above
+                column, row = x[j, start:stop], centred[j, : stop - start]
+                kink = jump = distance = above = 0.0
+                for r in range(len(row)):
+                    c = column[r] - mean[i, j]
+                    up = 1.0 if c > 0 else 0.0
+                    kink += pull[r] * abs(c)
+                    jump += pull[r] * up
+                    distance += weight[r] * abs(c)
+                    above += weight[r] * up
                     row[r] = c
-                sums[i, 0, j] += s0
-                sums[i, 1, j] += s1
-                sums[i, 2, j] += s2
-                sums[i, 3, j] += s3
+                sums[i, 0, j] += kink
+                sums[i, 1, j] += jump
+                sums[i, 2, j] += distance
+                sums[i, 3, j] += above
             for a in range(d):
+                row = centred[a, : stop - start]
                 for b in range(a, d):
-                    total = 0.0
-                    for r in range(n):
-                        pull = w[start + r] * target[start + r]
-                        total += pull * centred[a, r] * centred[b, r]
+                    other, total = centred[b, : stop - start], 0.0
+                    for r in range(len(row)):
+                        total += pull[r] * row[r] * other[r]
                     hessian[i, a, b] += total
         mirror(hessian[i])
+
+
+@njit(**FLAGS)
+def add_line(x, start, stop, theta, out):
+    """Put theta' x of the rows start..stop into `out`."""
+    out = out[: stop - start]
+    out[:] = 0.0
+    for j in range(x.shape[0]):
+        slope, column = theta[j], x[j, start:stop]
+        for r in range(len(out)):
+            out[r] += slope * column[r]
 
 
 @njit(**FLAGS)
 def _left_products(
     x, residual, w, bounds, codes, index, planes, feature, code, out, squares
 ):
-    p, k = x.shape[0], residual.shape[0]
+    k = residual.shape[0]
     n_planes, n_cuts = planes.shape[1], feature.shape[1]
-    scaled, weight = np.empty(TILE), np.empty(TILE)
+    scaled, left_weight = np.empty(TILE), np.empty(TILE)
     for i in range(len(bounds) - 1):
         for start in range(bounds[i], bounds[i + 1], TILE):
-            n = min(start + TILE, bounds[i + 1]) - start
+            stop = min(start + TILE, bounds[i + 1])
+            weight, rows = w[start:stop], index[start:stop]
+            left = left_weight[: stop - start]
             for h in range(n_planes + n_cuts):
                 if h < n_planes:
-                    for r in range(n):
-                        scaled[r] = 0.0
-                    for j in range(p):
-                        slope = planes[i, h, j]
-                        for r in range(n):
-                            scaled[r] += slope * x[j, start + r]
-                    for r in range(n):
-                        weight[r] = w[start + r] if scaled[r] > 0 else 0.0
+                    add_line(x, start, stop, planes[i, h], scaled)
+                    for r in range(len(left)):
+                        left[r] = weight[r] if scaled[r] > 0 else 0.0
                 else:
                     f, limit = feature[i, h - n_planes], code[i, h - n_planes]
-                    for r in range(n):
-                        left = codes[index[start + r], f] <= limit
-                        weight[r] = w[start + r] if left else 0.0
+                    for r in range(len(left)):
+                        left[r] = weight[r] if codes[rows[r], f] <= limit else 0.0
                 for c in range(k):
-                    total = 0.0
-                    for r in range(n):
-                        total += weight[r] * residual[c, start + r] ** 2
+                    column, total = residual[c, start:stop], 0.0
+                    for r in range(len(left)):
+                        total += left[r] * column[r] * column[r]
                     squares[i, h, c] += total
-                add_products(x, residual, weight, start, start + n, scaled, out[i, h])
+                add_products(x, residual, left, start, stop, scaled, out[i, h])
         for h in range(n_planes + n_cuts):
             mirror(out[i, h])
