@@ -44,6 +44,16 @@ def _shift(span, n_slices):
     return (bits - (n_slices - 1).bit_length()).clamp_min(0)
 
 
+def sharpen(problem, cuts, reach):
+    """Move the best cut of each node by at most `reach` codes to where it costs least.
+
+    For cuts that were found on other rows than those of `problem`.
+    """
+    best = cuts.pick(cuts.cost.argmin(1, keepdim=True))
+    best.cost = torch.full_like(best.cost, torch.inf)
+    return _AxisScan(problem, 0).refine(best, best.code - reach, best.code + reach)
+
+
 class _AxisScan:
     def __init__(self, problem, n_bins):
         self.problem, self.n_bins = problem, n_bins
@@ -109,9 +119,10 @@ class _AxisScan:
         """Cut the bins beside the best cut into finer ones, down to single codes."""
         top = cuts.cost.argmin(1, keepdim=True)
         best = cuts.pick(top)
-        low, high = low.gather(1, top), high.gather(1, top)
+        if low.shape[1] > 1:
+            low, high = low.gather(1, top), high.gather(1, top)
         for _ in range(MAX_REFINE):
-            wide = (high - low > 1) & best.cost.isfinite()
+            wide = high - low > 1
             if not bool(wide.any()):
                 break
             low, high = self._refine_once(best, low, torch.where(wide, high, low))

@@ -2,31 +2,108 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from numba import njit
 
 from ._axis import MAX_REFINE, SLICES, SUB_SLICES, AxisCuts
 from ._rows_numba import FLAGS
-from ._solve_numba import solve_side, subtract
+from ._solve_numba import side_cost, subtract
+
+_TILE = 64  # rows whose packed products are made together
+
+
+class _Rows(NamedTuple):
+    """The rows of all nodes."""
+
+    x: np.ndarray  # (p, n)
+    target: np.ndarray  # (n,)
+    w: np.ndarray  # (n,)
+    codes: np.ndarray  # (table rows, d)
+    index: np.ndarray  # (n,) row of the table
+
+
+class _Node(NamedTuple):
+    """What the cost of a cut depends on, for one node."""
+
+    total: np.ndarray  # (p, p + 1)
+    squares: float
+    prior: np.ndarray  # (p,)
+    penalty: float
+    min_weight: float
+
+
+class _Work(NamedTuple):
+    """Arrays to work in, made once."""
+
+    sides: np.ndarray  # (2, p, p + 1)
+    lower: np.ndarray  # (p, p)
+    vectors: np.ndarray  # (3, p)
+    left: np.ndarray  # (width,)
+    base: np.ndarray  # (width,)
+    packed: np.ndarray  # (width,)
+    columns: np.ndarray  # (_TILE, p + 1)
+    cells: np.ndarray  # (features, _TILE) bins of the rows of a tile
 
 
 def axis_cuts(problem, feature, n_bins, n_keep):
     """See `_axis.axis_cuts`."""
-    batch = problem.batch
     cost = torch.full(feature.shape, torch.inf, dtype=problem.total.dtype)
     code = torch.full(feature.shape, -1)
-    _cuts(
-        batch.x, batch.target, batch.w, batch.bounds, batch.codes, batch.index,
-        feature.contiguous().numpy(), problem.total.numpy(), problem.squares.numpy(),
-        problem.prior.contiguous().numpy(), float(problem.penalty),
-        float(problem.min_weight), n_bins, cost.numpy(), code.numpy(),
-    )  # fmt: skip
+    _cuts(*_arguments(problem, feature), n_bins, cost.numpy(), code.numpy())
     return AxisCuts(feature, code, cost).best(n_keep)
+
+
+def sharpen(problem, cuts, reach):
+    """See `_axis.sharpen`."""
+    feature, code = cuts.feature[:, :1], cuts.code[:, :1].clone()
+    planes = problem.prior.new_zeros(len(code), 0, problem.batch.p)
+    below = problem.batch.left_products(planes, feature, code - reach - 1)[0]
+    direction = problem.direction[:, None, :, None]
+    p = problem.batch.p
+    below = torch.cat([below[..., :p], below[..., p:] @ direction], -1)[:, 0]
+    cost = torch.full(code.shape, torch.inf, dtype=problem.total.dtype)
+    arguments = _arguments(problem, feature)
+    _sharpen(*arguments, below.contiguous().numpy(), reach, cost.numpy(), code.numpy())
+    return AxisCuts(feature, code, cost)
+
+
+def _arguments(problem, feature):
+    batch = problem.batch
+    rows = _Rows(batch.x, batch.target, batch.w, batch.codes, batch.index)
+    return (
+        rows,
+        batch.bounds,
+        feature.contiguous().numpy(),
+        problem.total.numpy(),
+        problem.squares.numpy(),
+        problem.prior.contiguous().numpy(),
+        float(problem.penalty),
+        float(problem.min_weight),
+    )
+
+
+@njit(**FLAGS)
+def _workspace(p, n_features):
+    q = (p + 1) * (p + 2) // 2 - 1
+    width = -(-q // 16) * 16  # whole vectors
+    return _Work(
+        np.empty((2, p, p + 1)),
+        np.empty((p, p)),
+        np.empty((3, p)),
+        np.empty(width),
+        np.empty(width),
+        np.zeros(width),
+        np.empty((_TILE, p + 1)),
+        np.empty((n_features, _TILE), np.int64),
+    )
 
 
 @njit(**FLAGS)
 def _shift(span, n_slices):
+    """Least s with (span - 1) >> s < n_slices."""
     shift = 0
     while (span - 1) >> shift >= n_slices:
         shift += 1
@@ -34,47 +111,102 @@ def _shift(span, n_slices):
 
 
 @njit(**FLAGS)
-def _pack(x, target, w, r, packed):
-    """Weighted products of all pairs of columns and the target of one row."""
-    p = x.shape[0]
-    start = 0
-    for a in range(p):
-        u = w[r] * x[a, r]
-        for b in range(a, p):
-            packed[start + b - a] = u * x[b, r]
-        packed[start + p - a] = u * target[r]
-        start += p + 1 - a
+def _add(total, part):
+    for j in range(len(total)):
+        total[j] += part[j]
 
 
 @njit(**FLAGS)
-def _cut_cost(left, total, squares, prior, penalty, min_weight, sides, lower, scale, t):
+def _pack(columns, weight, packed):
+    """Weighted products of all pairs of one row's columns and its target."""
+    start = 0
+    for a in range(len(columns) - 1):
+        u = weight * columns[a]
+        rest = columns[a:]
+        out = packed[start : start + len(rest)]
+        for b in range(len(rest)):
+            out[b] = u * rest[b]
+        start += len(rest)
+
+
+@njit(**FLAGS)
+def _load(rows, r, columns):
+    """Copy the columns and the target of one row."""
+    p = rows.x.shape[0]
+    for a in range(p):
+        columns[a] = rows.x[a, r]
+    columns[p] = rows.target[r]
+
+
+@njit(**FLAGS)
+def _cut_cost(left, node, work):
     """Refit cost of the cut whose packed left products are `left`."""
-    p = total.shape[0]
+    p = node.total.shape[0]
+    side = work.sides[0]
     start = 0
     for a in range(p):
         for b in range(a, p):
-            sides[0, a, b] = left[start + b - a]
-            sides[0, b, a] = left[start + b - a]
-        sides[0, a, p] = left[start + p - a]
+            side[a, b] = left[start + b - a]
+            side[b, a] = left[start + b - a]
+        side[a, p] = left[start + p - a]
         start += p + 1 - a
-    weight = sides[0, p - 1, p - 1]
-    if min(weight, total[p - 1, p - 1] - weight) < min_weight * (1 - 1e-9):
+    weight = side[p - 1, p - 1]
+    if min(weight, node.total[p - 1, p - 1] - weight) < node.min_weight * (1 - 1e-9):
         return np.inf
-    subtract(total, sides[0], sides[1])
-    cost = squares
+    subtract(node.total, side, work.sides[1])
+    cost = node.squares
     for s in range(2):
-        cost += solve_side(sides[s], penalty, prior, lower, scale, t)
+        cost += side_cost(
+            work.sides[s],
+            node.penalty,
+            node.prior,
+            work.lower,
+            work.vectors[0],
+            work.vectors[1],
+            work.vectors[2],
+        )
     return cost
 
 
 @njit(**FLAGS)
-def _merge(hist, n_bins, bins):
-    """Map slices to at most n_bins bins of about equal weight."""
-    total = 0.0
-    filled = 0
-    for s in range(len(hist)):
-        total += hist[s]
-        filled += hist[s] > 0
+def _best_cut(sums, n_bins, node, work, cost):
+    """Cost and index of the best cut between bins if it beats `cost`, else -1."""
+    p = node.total.shape[0]
+    weight_slot = (p + 1) * (p + 2) // 2 - 3
+    best = -1
+    work.left[:] = 0.0
+    for b in range(n_bins - 1):
+        if sums[b, weight_slot] == 0.0:
+            continue
+        _add(work.left, sums[b])
+        value = _cut_cost(work.left, node, work)
+        if value < cost:
+            cost = value
+            best = b
+    return cost, best
+
+
+@njit(**FLAGS)
+def _code_range(rows, first, last, feature):
+    low, high = 2**31 - 1, -1
+    index, w = rows.index[first:last], rows.w[first:last]
+    for r in range(len(index)):
+        if w[r] > 0:
+            c = rows.codes[index[r], feature]
+            low = min(low, c)
+            high = max(high, c)
+    return low, max(high, low)
+
+
+@njit(**FLAGS)
+def _merge(rows, first, last, feature, low, shift, n_bins, bins):
+    """Map slices of the code range to at most n_bins bins of about equal weight."""
+    hist = np.zeros(SLICES)
+    index, w = rows.index[first:last], rows.w[first:last]
+    for r in range(len(index)):
+        hist[(rows.codes[index[r], feature] - low) >> shift] += w[r]
+    total = hist.sum()
+    filled = (hist > 0).sum()
     seen = 0.0
     dense = -1
     for s in range(len(hist)):
@@ -86,123 +218,22 @@ def _merge(hist, n_bins, bins):
 
 
 @njit(**FLAGS)
-def _cuts(
-    x,
-    target,
-    w,
-    bounds,
-    codes,
-    index,
-    feature,
-    total,
-    squares,
-    prior,
-    penalty,
-    min_weight,
-    n_bins,
-    cost,
-    code,
-):
-    p = x.shape[0]
-    n_features = feature.shape[1]
-    q = (p + 1) * (p + 2) // 2 - 1
-    width = -(-q // 16) * 16  # whole vectors
-    packed = np.zeros(width)
-    sums = np.empty((n_features, max(n_bins, SUB_SLICES + 1), width))
-    hist = np.empty((n_features, SLICES))
-    bins = np.empty((n_features, SLICES), np.int64)
-    low, high = np.empty(n_features, np.int64), np.empty(n_features, np.int64)
-    shift = np.empty(n_features, np.int64)
-    sides = np.empty((2, p, p + 1))
-    lower, scale, theta = np.empty((p, p)), np.empty(p), np.empty(p)
-    base, left = np.empty(width), np.empty(width)
-    for i in range(len(bounds) - 1):
-        first, last = bounds[i], bounds[i + 1]
-        low[:] = 2**31 - 1
-        high[:] = -1
-        for r in range(first, last):
-            if w[r] > 0:
-                for f in range(n_features):
-                    c = codes[index[r], feature[i, f]]
-                    low[f] = min(low[f], c)
-                    high[f] = max(high[f], c)
+def _sum_bins(rows, first, last, feature, low, shift, bins, sums, work):
+    """Add the packed products of every row to its bin of every column."""
+    n_features = len(feature)
+    for start in range(first, last, _TILE):
+        stop = min(start + _TILE, last)
+        index, w = rows.index[start:stop], rows.w[start:stop]
         for f in range(n_features):
-            shift[f] = _shift(max(high[f] - low[f] + 1, 1), SLICES)
-        hist[:] = 0.0
-        for r in range(first, last):
+            cell, table = work.cells[f], bins[f]
+            for r in range(len(index)):
+                cell[r] = table[(rows.codes[index[r], feature[f]] - low[f]) >> shift[f]]
+        for r in range(len(index)):
+            columns = work.columns[r]
+            _load(rows, start + r, columns)
+            _pack(columns, w[r], work.packed)
             for f in range(n_features):
-                c = (codes[index[r], feature[i, f]] - low[f]) >> shift[f]
-                hist[f, c] += w[r]
-        for f in range(n_features):
-            _merge(hist[f], n_bins, bins[f])
-        sums[:] = 0.0
-        for r in range(first, last):
-            _pack(x, target, w, r, packed)
-            for f in range(n_features):
-                c = (codes[index[r], feature[i, f]] - low[f]) >> shift[f]
-                out = sums[f, bins[f, c]]
-                for j in range(width):
-                    out[j] += packed[j]
-        winner, winner_cut = -1, -1
-        for f in range(n_features):
-            cut = _best_cut(
-                sums[f],
-                n_bins,
-                total[i],
-                squares[i],
-                prior[i],
-                penalty,
-                min_weight,
-                sides,
-                lower,
-                scale,
-                theta,
-                left,
-                cost[i],
-                f,
-            )
-            if cut >= 0:
-                code[i, f] = _edge(bins[f], cut, low[f], shift[f])
-                if winner < 0 or cost[i, f] < cost[i, winner]:
-                    winner, winner_cut = f, cut
-        if winner >= 0:
-            f, cut = winner, winner_cut
-            start = low[f]
-            base[:] = 0.0
-            if cut > 0:
-                start = max(_edge(bins[f], cut - 1, low[f], shift[f]) + 1, low[f])
-                for b in range(cut):
-                    for j in range(width):
-                        base[j] += sums[f, b, j]
-            stop = min(_edge(bins[f], cut + 1, low[f], shift[f]), high[f])
-            _refine(
-                x,
-                target,
-                w,
-                first,
-                last,
-                codes,
-                index,
-                feature[i, f],
-                total[i],
-                squares[i],
-                prior[i],
-                penalty,
-                min_weight,
-                start,
-                stop,
-                base,
-                sums[f],
-                packed,
-                sides,
-                lower,
-                scale,
-                theta,
-                left,
-                cost[i],
-                code[i],
-                f,
-            )
+                _add(sums[f, work.cells[f, r]], work.packed)
 
 
 @njit(**FLAGS)
@@ -216,115 +247,114 @@ def _edge(bins, cut, low, shift):
 
 
 @njit(**FLAGS)
-def _best_cut(
-    sums,
-    n_bins,
-    total,
-    squares,
-    prior,
-    penalty,
-    min_weight,
-    sides,
-    lower,
-    scale,
-    theta,
-    left,
-    cost,
-    f,
-):
-    """Index of the best cut between bins if it beats cost[f], else -1."""
-    p = total.shape[0]
-    weight_slot = (p + 1) * (p + 2) // 2 - 3
-    best = -1
-    left[:] = 0.0
-    for b in range(n_bins - 1):
-        if sums[b, weight_slot] == 0.0:
-            continue
-        for j in range(len(left)):
-            left[j] += sums[b, j]
-        value = _cut_cost(
-            left, total, squares, prior, penalty, min_weight, sides, lower, scale, theta
-        )
-        if value < cost[f]:
-            cost[f] = value
-            best = b
-    return best
-
-
-@njit(**FLAGS)
-def _refine(
-    x,
-    target,
-    w,
-    first,
-    last,
-    codes,
-    index,
+def _cuts(
+    rows,
+    bounds,
     feature,
     total,
     squares,
     prior,
     penalty,
     min_weight,
-    low,
-    high,
-    base,
-    sums,
-    packed,
-    sides,
-    lower,
-    scale,
-    theta,
-    left,
+    n_bins,
     cost,
     code,
-    f,
 ):
-    """Cut the bins beside the best cut into finer ones, down to single codes."""
+    p, n_features = rows.x.shape[0], feature.shape[1]
+    work = _workspace(p, n_features)
+    sums = np.empty((n_features, max(n_bins, SUB_SLICES + 1), len(work.left)))
+    bins = np.empty((n_features, SLICES), np.int64)
+    low, high = np.empty(n_features, np.int64), np.empty(n_features, np.int64)
+    shift = np.empty(n_features, np.int64)
+    for i in range(len(bounds) - 1):
+        first, last = bounds[i], bounds[i + 1]
+        node = _Node(total[i], squares[i], prior[i], penalty, min_weight)
+        for f in range(n_features):
+            j = feature[i, f]
+            low[f], high[f] = _code_range(rows, first, last, j)
+            shift[f] = _shift(high[f] - low[f] + 1, SLICES)
+            _merge(rows, first, last, j, low[f], shift[f], n_bins, bins[f])
+        sums[:] = 0.0
+        _sum_bins(rows, first, last, feature[i], low, shift, bins, sums, work)
+        winner, winner_cut = -1, -1
+        for f in range(n_features):
+            cost[i, f], cut = _best_cut(sums[f], n_bins, node, work, np.inf)
+            if cut >= 0:
+                code[i, f] = _edge(bins[f], cut, low[f], shift[f])
+                if winner < 0 or cost[i, f] < cost[i, winner]:
+                    winner, winner_cut = f, cut
+        if winner < 0:
+            continue
+        f, cut = winner, winner_cut
+        begin = low[f]
+        work.base[:] = 0.0
+        if cut > 0:
+            begin = max(_edge(bins[f], cut - 1, low[f], shift[f]) + 1, begin)
+            for b in range(cut):
+                _add(work.base, sums[f, b])
+        end = min(_edge(bins[f], cut + 1, low[f], shift[f]), high[f])
+        cost[i, f], code[i, f] = _refine(
+            rows, first, last, feature[i, f], node, begin, end, sums[f], work,
+            cost[i, f], code[i, f],
+        )  # fmt: skip
+
+
+@njit(**FLAGS)
+def _sharpen(
+    rows, bounds, feature, total, squares, prior, penalty, min_weight, below, reach,
+    cost, code,
+):  # fmt: skip
+    p = rows.x.shape[0]
+    work = _workspace(p, 1)
+    sums = np.empty((SUB_SLICES + 1, len(work.left)))
+    for i in range(len(bounds) - 1):
+        node = _Node(total[i], squares[i], prior[i], penalty, min_weight)
+        start = 0
+        for a in range(p):
+            for b in range(a, p + 1):
+                work.base[start + b - a] = below[i, a, b]
+            start += p + 1 - a
+        middle = code[i, 0]
+        cost[i, 0], code[i, 0] = _refine(
+            rows, bounds[i], bounds[i + 1], feature[i, 0], node, middle - reach,
+            middle + reach, sums, work, np.inf, middle,
+        )  # fmt: skip
+
+
+@njit(**FLAGS)
+def _refine(rows, first, last, feature, node, low, high, sums, work, cost, code):
+    """Cut the codes low..high into finer and finer parts, down to single codes.
+
+    `work.base` holds the products of the rows below `low`.
+    """
     for _ in range(MAX_REFINE):
         span = high - low + 1
         if span <= 2:
-            return
+            break
         shift = _shift(span, SUB_SLICES)
         sums[: SUB_SLICES + 1] = 0.0
+        sums[0] = work.base
         for r in range(first, last):
-            c = codes[index[r], feature] - low
+            c = rows.codes[rows.index[r], feature] - low
             if 0 <= c < span:
-                _pack(x, target, w, r, packed)
-                out = sums[c >> shift]
-                for j in range(len(packed)):
-                    out[j] += packed[j]
-        for j in range(len(base)):
-            sums[0, j] += base[j]
+                _load(rows, r, work.columns[0])
+                _pack(work.columns[0], rows.w[r], work.packed)
+                _add(sums[c >> shift], work.packed)
+        # The cut after the last used part is the outer edge, known already.
         n_used = ((span - 1) >> shift) + 1
-        cut = _best_cut(
-            sums,
-            n_used,
-            total,
-            squares,
-            prior,
-            penalty,
-            min_weight,
-            sides,
-            lower,
-            scale,
-            theta,
-            left,
-            cost,
-            f,
-        )
+        cost, cut = _best_cut(sums, n_used, node, work, cost)
         if cut >= 0:
-            code[f] = low + ((cut + 1) << shift) - 1
+            code = low + ((cut + 1) << shift) - 1
             begin, end = cut, cut + 2
         else:  # the old cut stands: look closer on both sides of it
-            inside = (code[f] - low) >> shift
+            inside = (code - low) >> shift
             begin, end = max(inside - 1, 0), inside + 2
         if shift == 0:
-            return
+            break
         if begin > 0:
-            base[:] = 0.0
+            work.base[:] = 0.0
             for b in range(begin):
-                for j in range(len(base)):
-                    base[j] += sums[b, j]
+                _add(work.base, sums[b])
         high = min(high, low + (end << shift) - 1)
         low = low + (begin << shift)
+    return cost, code

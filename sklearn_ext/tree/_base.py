@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -46,6 +47,8 @@ _MIN_SAMPLES = 5
 _N_FOLDS = 5
 _FOLD_ROWS = 4096  # cross-validation looks at no more rows than this
 _N_STARTS = 2
+# The trees of cross-validation only have to overfit like the real one.
+_FOLD_SEARCH = {"max_axis_features": 3, "n_bins": 8, "n_starts": 1}
 
 
 class BaseHRT(TorchStateMixin, BaseEstimator):
@@ -187,13 +190,15 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
         device = resolve_device(self.device)
         design = self.columns_.design(encoded)
         table, scaling = build_table(design, y, weight, device)
-        grower, held_out = self._grow(table, self._kernel(device))
+        kernel = self._kernel(device)
+        grower = self._grow(table, [self._all_rows(len(design))], kernel)
+        folds = self._folds(table) if self.pruning == "cv" else []
         constant = self.leaf_model == "constant"
         loss: Any = SquaredLoss(table)
         if indicators is not None:
             loss = LogisticLoss(table, to_tensor(indicators, device=device), self.alpha)
         options = PruneOptions(constant, self.ccp_alpha)
-        strength, shrinkage = self._choose(grower, held_out, options, loss)
+        strength, shrinkage = self._choose(table, folds, kernel, options, loss)
         compact = grower.compact(0)
         products = compact.products
         theta = products.fit(self.alpha, shrinkage, constant)
@@ -224,40 +229,39 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
             )
         return self.kernel
 
-    def _grow(self, table, kernel):
-        """Grow the tree, and beside it those that leave out one fold each."""
-        n = len(table.x)
+    def _all_rows(self, n):
         if self.subsample is None:
-            rows = torch.arange(n)
-        else:  # the search takes rows at even distances: shuffle them once
-            rng = check_random_state(self.random_state)
-            rows = torch.from_numpy(rng.permutation(n))
-        roots, held_out = [rows], []
-        if self.pruning == "cv":
-            fold = self._folds(table)
-            for k in range(fold.max() + 1):
-                roots.append(
-                    torch.from_numpy(np.flatnonzero((fold >= 0) & (fold != k)))
-                )
-                held_out.append(torch.from_numpy(np.flatnonzero(fold == k)))
+            return torch.arange(n)
+        # The search takes rows at even distances: shuffle them once.
+        rng = check_random_state(self.random_state)
+        return torch.from_numpy(rng.permutation(n))
+
+    def _grow(self, table, roots, kernel, **search):
+        """Grow a tree on each set of rows, all of them together."""
         device = table.x.device
-        options = self._grow_options(table.x.shape[1], kernel)
-        grower = Grower(table, [r.to(device) for r in roots], options)
+        options = self._grow_options(table.x.shape[1], kernel, **search)
+        grower = Grower(table, [rows.to(device) for rows in roots], options)
         rounds = grower.rounds()
         for _ in track(rounds, desc=type(self).__name__, verbose=self.verbose):
             pass
-        return grower, [r.to(device) for r in held_out]
+        return grower
 
     def _folds(self, table):
-        """Fold of each row, -1 for rows left out; all -1 if there are too few rows."""
+        """Return pairs (training rows, held-out rows); none if rows are too few."""
         group, n_groups = row_groups(table)
         stride = -(-n_groups // _FOLD_ROWS)
-        used = group % stride == 0
         if n_groups // stride < 2 * _N_FOLDS:
-            return np.full(len(group), -1)
-        return np.where(used, group // stride % _N_FOLDS, -1)
+            return []
+        fold = np.where(group % stride == 0, group // stride % _N_FOLDS, -1)
+        return [
+            (
+                torch.from_numpy(np.flatnonzero((fold >= 0) & (fold != k))),
+                torch.from_numpy(np.flatnonzero(fold == k)),
+            )
+            for k in range(_N_FOLDS)
+        ]
 
-    def _grow_options(self, p, kernel):
+    def _grow_options(self, p, kernel, **changes):
         shrinkage = self.leaf_shrinkage
         if shrinkage == "auto":
             shrinkage = _SEARCH_SHRINKAGE
@@ -279,18 +283,21 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
             kernel=kernel,
         )
         return GrowOptions(
-            search,
+            replace(search, **changes),
             max_leaf_nodes=self.max_leaf_nodes,
             max_depth=self.max_depth,
             min_gain=self.min_gain,
             best_first=self.growth == "best",
         )
 
-    def _choose(self, grower, held_out, options, loss):
+    def _choose(self, table, folds, kernel, options, loss):
         """Return a function weight -> price of a parameter, and the shrinkage."""
         auto = self.leaf_shrinkage == "auto"
         shrinkage = self._default_shrinkage() if auto else float(self.leaf_shrinkage)
-        if held_out:
+        if folds:
+            training = [rows for rows, _ in folds]
+            grower = self._grow(table, training, kernel, **_FOLD_SEARCH)
+            held_out = [rows.to(table.x.device) for _, rows in folds]
             candidates = self._shrinkages() if auto else (shrinkage,)
             args = (grower, held_out, self.alpha, candidates, options, loss)
             index, shrinkage = choose(*args)

@@ -54,7 +54,8 @@ class HingeProblem:
     """The objective of a batch of nodes: rows, scalar target, ridge.
 
     total (N, p, p + 1) and squares (N,) are the products of all rows of a node;
-    `prior` (N, p) is what the ridge `penalty` pulls the slopes of either side to.
+    `prior` (N, p) is what the ridge `penalty` pulls the slopes of either side to;
+    `direction` (N, k) turns the outputs into the target.
     """
 
     batch: Any
@@ -63,6 +64,7 @@ class HingeProblem:
     penalty: float
     prior: torch.Tensor
     min_weight: float
+    direction: torch.Tensor
 
     def sides(self, gram):
         """Stack left and right products: (N, P, 2, p, p + 1)."""

@@ -268,14 +268,14 @@ def _line_search(
 
 
 @njit(**FLAGS)
-def _direction(total, gram, prior, penalty, theta, delta, sides, lower, scale):
+def _direction(total, gram, prior, penalty, theta, delta, sides, lower, vectors):
     """Newton direction into `delta`; returns its slope."""
     p = theta.shape[1]
     sides[0] = gram
     subtract(total, gram, sides[1])
     slope = 0.0
     for s in range(2):
-        solve_side(sides[s], penalty, prior, lower, scale, delta[s])
+        solve_side(sides[s], penalty, prior, lower, vectors[0], vectors[1], delta[s])
         for j in range(p):
             delta[s, j] -= theta[s, j]
         for a in range(p):
@@ -311,7 +311,7 @@ def _newton(
 ):
     p = x.shape[0]
     work = np.empty((4, TILE))
-    lower, scale = np.empty((p, p)), np.empty(p)
+    lower, vectors = np.empty((p, p)), np.empty((2, p))
     sides, new_gram = np.empty((2, p, p + 1)), np.empty((p, p + 1))
     delta, trial, current = np.empty((2, p)), np.empty((2, p)), np.empty((2, p))
     current_gram = np.empty((p, p + 1))
@@ -335,7 +335,7 @@ def _newton(
                     delta,
                     sides,
                     lower,
-                    scale,
+                    vectors,
                 )
                 if not slope > 1e-14 * squares[i]:
                     break

@@ -21,6 +21,7 @@ class RowBatch:
     """The rows of a batch of nodes, columns first; see `BlockBatch` for the methods."""
 
     def __init__(self, table, rows, sizes, theta):
+        self.table = table
         self.n_nodes, self.p, self.k = theta.shape
         self.bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.index = rows.numpy()

@@ -15,11 +15,13 @@ from ._solve import quadratic, ridge, slope_penalty
 
 MAX, MIN, AXIS = 1, 2, 3
 
-# Starts are compared on at most this many rows of a node, for a few rounds; the best
-# then run on all rows.
+# Starts are compared on at most this many rows of a node, after so many rounds; the
+# best of them then runs to its end.
 _SCREEN_ROWS = 2048
-_SCREEN_ROUNDS = 2
-_FINALISTS = 2
+_SCREEN_ROUNDS = 1
+# Axis-aligned cuts are first looked for on this many rows, which lie close enough.
+_SCAN_ROWS = 8192
+_REACH = 8
 _POLISH_ROUNDS = 4
 
 
@@ -66,16 +68,22 @@ class _Kernel:
 
     batch: type
     axis_cuts: Callable
+    sharpen: Callable
     newton: Callable
 
 
 def _kernel(name):
     if name == "torch":
-        return _Kernel(BlockBatch, _axis.axis_cuts, _hinge.newton)
+        return _Kernel(BlockBatch, _axis.axis_cuts, _axis.sharpen, _hinge.newton)
     # Imported on first use: numba takes half a second to import.
     from . import _axis_numba, _newton_numba, _rows_numba
 
-    return _Kernel(_rows_numba.RowBatch, _axis_numba.axis_cuts, _newton_numba.newton)
+    return _Kernel(
+        _rows_numba.RowBatch,
+        _axis_numba.axis_cuts,
+        _axis_numba.sharpen,
+        _newton_numba.newton,
+    )
 
 
 def _sample(rows, sizes, cap):
@@ -107,7 +115,7 @@ def _problem(table, rows, sizes, theta, options, direction=None):
     own = (theta @ direction[..., None])[..., 0]
     prior = -options.alpha_share * own
     problem = HingeProblem(
-        batch, total, squares, options.penalty, prior, options.min_weight
+        batch, total, squares, options.penalty, prior, options.min_weight, direction
     )
     return problem, direction
 
@@ -185,23 +193,36 @@ def find_splits(table, rows, sizes, theta, products, options):
         return _problem(table, some, kept, theta, options, direction)[0]
 
     problem = capped(options.subsample, full)
-    mean, scatter, weight = _moments(problem)
-    sums, hessian = problem.batch.scores(mean)
+    scan = problem
+    if options.subsample is None or options.subsample > _SCAN_ROWS:
+        scan = capped(_SCAN_ROWS, problem)
+    mean, scatter, weight = _moments(scan)
+    sums, hessian = scan.batch.scores(mean)
     kink, jump = _promise(sums, scatter, weight)
     feature = code = torch.zeros(len(sizes), 0, dtype=torch.int64, device=theta.device)
     if options.axis:
         order = torch.maximum(kink, jump).argsort(dim=1, descending=True, stable=True)
         columns = order[:, : options.max_axis_features].contiguous()
-        n_keep = max(options.n_starts, 1)
-        cuts = _kernel(options.kernel).axis_cuts(
-            problem, columns, options.n_bins, n_keep
-        )
+        cuts = _axis_cuts(scan, full, columns, options)
         feature, code = cuts.feature, cuts.code
     planes = _start_planes(mean, kink, _hessian_direction(hessian, scatter))
     starts = (planes, feature, code)
     state = _search_hinge(capped, problem, full, direction, starts, options)
-    cuts = (feature[:, :1], code[:, :1])
-    return _choose(full, theta, products, state, cuts, options)
+    best = (feature[:, :1], code[:, :1])
+    return _choose(full, theta, products, state, best, options)
+
+
+def _axis_cuts(scan, full, columns, options):
+    """Find cuts on the rows of `scan`; put the best in its place among all rows."""
+    kernel = _kernel(options.kernel)
+    cuts = kernel.axis_cuts(scan, columns, options.n_bins, max(options.n_starts, 1))
+    if scan is not full:
+        # The rows of a sample lie some `gap` codes apart; the best cut of all rows is
+        # a few of them away at most.
+        gap = -(-len(full.batch.table.x) // _SCAN_ROWS)
+        best = kernel.sharpen(full, cuts, _REACH * gap)
+        cuts.code = torch.cat([best.code, cuts.code[:, 1:]], dim=1)
+    return cuts
 
 
 def _search_hinge(capped, problem, full, direction, starts, options):
@@ -214,8 +235,7 @@ def _search_hinge(capped, problem, full, direction, starts, options):
     newton = _kernel(options.kernel).newton
     run = {"step": options.step, "tol": options.tol}
     state = newton(screen, state, max_iter=_SCREEN_ROUNDS, **run)
-    state = newton(screen, state.best(_FINALISTS), max_iter=options.max_iter, **run)
-    state = state.best(1)
+    state = newton(screen, state.best(1), max_iter=options.max_iter, **run)
     stages = [problem] if problem is not screen else []
     stages += [full] if full is not problem else []
     for stage in stages:

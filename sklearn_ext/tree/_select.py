@@ -28,14 +28,15 @@ class SquaredLoss:
         self.table = table
         self.low, self.high = table.y.amin(0), table.y.amax(0)
 
-    def errors(self, grower, compact, theta, shrinkage, needed, visits):
-        """Errors (m,) that the held-out rows `visits` make at the `needed` nodes."""
-        out = np.zeros(len(compact.ids))
+    def errors(self, grower, compact, thetas, shrinkages, needed, visits):
+        """Errors (S, m) of the held-out rows `visits` at `needed` nodes, by S models."""
+        stacked = torch.stack(thetas)
+        out = np.zeros((len(thetas), len(compact.ids)))
         for i, rows in visits:
             if needed[i]:
-                line = (self.table.x[rows] @ theta[i]).clamp(self.low, self.high)
+                line = (self.table.x[rows] @ stacked[:, i]).clamp(self.low, self.high)
                 error = (line - self.table.y[rows]).square().sum(-1)
-                out[i] = float(error @ self.table.w[rows])
+                out[:, i] = (error @ self.table.w[rows]).cpu().numpy()
         return out
 
 
@@ -59,15 +60,16 @@ class LogisticLoss:
             shrinkage,
         )
 
-    def errors(self, grower, compact, theta, shrinkage, needed, visits):
-        """Errors (m,) that the held-out rows `visits` make at the `needed` nodes."""
-        models = self.models(grower, compact, shrinkage, needed)
-        out = np.zeros(len(compact.ids))
-        for i, rows in visits:
-            if needed[i]:
-                logits = self.table.x[rows] @ models[i]
-                hit = (self.indicators[rows] * torch.log_softmax(logits, 1)).sum(1)
-                out[i] = -float(hit @ self.table.w[rows])
+    def errors(self, grower, compact, thetas, shrinkages, needed, visits):
+        """Errors (S, m) of the held-out rows `visits` at `needed` nodes, by S models."""
+        out = np.zeros((len(shrinkages), len(compact.ids)))
+        for a, shrinkage in enumerate(shrinkages):
+            models = self.models(grower, compact, shrinkage, needed)
+            for i, rows in visits:
+                if needed[i]:
+                    logits = self.table.x[rows] @ models[i]
+                    hit = (self.indicators[rows] * torch.log_softmax(logits, 1)).sum(1)
+                    out[a, i] = -float(hit @ self.table.w[rows])
         return out
 
 
@@ -100,7 +102,7 @@ def choose(grower, held_out, alpha, shrinkages, options, loss):
     Parameters
     ----------
     grower : Grower
-        Its root 1 + j was grown without the rows of fold j.
+        Its root j was grown without the rows of fold j.
     held_out : list of Tensor
         The rows of the folds.
     alpha : float
@@ -116,21 +118,21 @@ def choose(grower, held_out, alpha, shrinkages, options, loss):
     """
     total: Any = 0.0
     for fold, rows in enumerate(held_out):
-        compact = grower.compact(1 + fold)
+        compact = grower.compact(fold)
         products, visits = compact.products, _walk(grower, compact, rows)
-        prices = strengths(products.weight)
-        errors = np.empty((len(shrinkages), len(prices)))
-        for a, shrinkage in enumerate(shrinkages):
-            theta = products.fit(alpha, shrinkage, options.constant)
-            sse = products.sse(theta).sum(-1).cpu().numpy()
-            trees = [
-                pruned(products, sse, options.leaf_cost(products, sse, price))
-                for price in prices
-            ]
-            needed = above(products, np.any(trees, axis=0))
-            args = (grower, compact, theta, shrinkage, needed, visits)
-            at_node = loss.errors(*args)
-            errors[a] = [at_node[leaves].sum() for leaves in trees]
-        total = total + errors
+        thetas = [products.fit(alpha, s, options.constant) for s in shrinkages]
+        trees = np.array([_pruned_trees(products, t, options) for t in thetas])
+        needed = above(products, trees.any(axis=(0, 1)))
+        args = (grower, compact, thetas, shrinkages, needed, visits)
+        total = total + np.einsum("sm,spm->sp", loss.errors(*args), trees)
     a, b = np.unravel_index(np.argmin(total), total.shape)
     return int(b), float(shrinkages[a])
+
+
+def _pruned_trees(products, theta, options):
+    """Leaves (prices, m) of the trees that each price leaves."""
+    sse = products.sse(theta).sum(-1).cpu().numpy()
+    return [
+        pruned(products, sse, options.leaf_cost(products, sse, price))
+        for price in strengths(products.weight)
+    ]
