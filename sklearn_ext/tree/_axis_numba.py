@@ -22,7 +22,7 @@ class _Rows(NamedTuple):
     target: np.ndarray  # (n,)
     w: np.ndarray  # (n,)
     codes: np.ndarray  # (table rows, d)
-    index: np.ndarray  # (n,) row of the table
+    numbers: np.ndarray  # (n,) rows of the table
 
 
 class _Node(NamedTuple):
@@ -189,7 +189,7 @@ def _best_cut(sums, n_bins, node, work, cost):
 @njit(**FLAGS)
 def _code_range(rows, first, last, feature):
     low, high = 2**31 - 1, -1
-    index, w = rows.index[first:last], rows.w[first:last]
+    index, w = rows.numbers[first:last], rows.w[first:last]
     for r in range(len(index)):
         if w[r] > 0:
             c = rows.codes[index[r], feature]
@@ -202,7 +202,7 @@ def _code_range(rows, first, last, feature):
 def _merge(rows, first, last, feature, low, shift, n_bins, bins):
     """Map slices of the code range to at most n_bins bins of about equal weight."""
     hist = np.zeros(SLICES)
-    index, w = rows.index[first:last], rows.w[first:last]
+    index, w = rows.numbers[first:last], rows.w[first:last]
     for r in range(len(index)):
         hist[(rows.codes[index[r], feature] - low) >> shift] += w[r]
     total = hist.sum()
@@ -223,7 +223,7 @@ def _sum_bins(rows, first, last, feature, low, shift, bins, sums, work):
     n_features = len(feature)
     for start in range(first, last, _TILE):
         stop = min(start + _TILE, last)
-        index, w = rows.index[start:stop], rows.w[start:stop]
+        index, w = rows.numbers[start:stop], rows.w[start:stop]
         for f in range(n_features):
             cell, table = work.cells[f], bins[f]
             for r in range(len(index)):
@@ -335,7 +335,7 @@ def _refine(rows, first, last, feature, node, low, high, sums, work, cost, code)
         sums[: SUB_SLICES + 1] = 0.0
         sums[0] = work.base
         for r in range(first, last):
-            c = rows.codes[rows.index[r], feature] - low
+            c = rows.codes[rows.numbers[r], feature] - low
             if 0 <= c < span:
                 _load(rows, r, work.columns[0])
                 _pack(work.columns[0], rows.w[r], work.packed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import column_or_1d
@@ -246,7 +248,9 @@ default=None
         )
         self.n_outputs_ = y.shape[1]
         self._fit_tree(encoded, y, weight)
-        self.clip_ = (y.min(axis=0), y.max(axis=0)) if self.clip == "global" else None
+        self.clip_: Any = None
+        if self.clip == "global":
+            self.clip_ = (y.min(axis=0), y.max(axis=0))
         return self
 
     def _prepare_target(self, y, weight):
@@ -272,7 +276,8 @@ default=None
         design = self._design(X)
         value = self.tree_.predict(design)
         if self.clip == "global":
-            np.clip(value, *self.clip_, out=value)
+            low, high = self.clip_
+            np.clip(value, low, high, out=value)
         elif self.clip == "leaf":
             leaf, tree = self.tree_.apply(design), self.tree_
             np.clip(value, tree.value_min[leaf], tree.value_max[leaf], out=value)

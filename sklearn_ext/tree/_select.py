@@ -29,7 +29,7 @@ class SquaredLoss:
         self.low, self.high = table.y.amin(0), table.y.amax(0)
 
     def errors(self, grower, compact, thetas, shrinkages, needed, visits):
-        """Errors (S, m) of the held-out rows `visits` at `needed` nodes, by S models."""
+        """Errors (S, m) at the `needed` nodes of held-out rows, by S models."""
         stacked = torch.stack(thetas)
         out = np.zeros((len(thetas), len(compact.ids)))
         for i, rows in visits:
@@ -61,7 +61,7 @@ class LogisticLoss:
         )
 
     def errors(self, grower, compact, thetas, shrinkages, needed, visits):
-        """Errors (S, m) of the held-out rows `visits` at `needed` nodes, by S models."""
+        """Errors (S, m) at the `needed` nodes of held-out rows, by S models."""
         out = np.zeros((len(shrinkages), len(compact.ids)))
         for a, shrinkage in enumerate(shrinkages):
             models = self.models(grower, compact, shrinkage, needed)
