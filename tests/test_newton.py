@@ -54,9 +54,7 @@ class Node:
         error = self.y - self.hinge(theta)
         size = (self.slopes * theta**2).sum()
         distance = (self.slopes * (theta - self.own) ** 2).sum()
-        return 0.5 * (
-            self.w @ error**2 + self.alpha * size + self.shrinkage * distance
-        )
+        return 0.5 * (self.w @ error**2 + self.alpha * size + self.shrinkage * distance)
 
     def sides(self, theta):
         left = (self.Z @ (theta[0] - theta[1])) * self.sign > 0
@@ -282,7 +280,8 @@ def test_a_fixed_step_never_ends_above_its_start(data, mu, kernel):
 @each_kernel
 def test_every_start_that_leaves_a_side_short_is_dropped(kernel):
     node = Node(0, 1.0)
-    problem = node.problem(kernel, least=node.w.sum() * 0.4)
+    lighter = min(node.w[side].sum() for side in node.sides(node.theta))
+    problem = node.problem(kernel, least=0.9 * lighter)
     far = node.theta.copy()
     far[0, -1] += 100.0  # all rows on one side
     state = hinge_at(problem, [node.theta, far], [1, 1])

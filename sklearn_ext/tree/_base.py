@@ -30,6 +30,7 @@ from ._grow import Grower, GrowOptions
 from ._leaf_table import leaf_table
 from ._prune import PruneOptions, pruned
 from ._regions import regions
+from ._screen import missed_columns, relevant_columns, suffices
 from ._search import SearchOptions
 from ._select import (
     SHRINKAGES,
@@ -47,6 +48,8 @@ _MIN_SAMPLES = 5
 _N_FOLDS = 5
 _FOLD_ROWS = 4096  # cross-validation looks at no more rows than this
 _N_STARTS = 2
+_MAX_SCREENS = 3
+_MANY_COLUMNS = 25  # from here on columns that do not matter are looked for
 # The trees of cross-validation only have to overfit like the real one.
 _FOLD_SEARCH = {"max_axis_features": 3, "n_bins": 8, "n_starts": 1}
 
@@ -74,6 +77,11 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
         "tol": [Interval(Real, 0, None, closed="left")],
         "n_bins": [Interval(Integral, 2, 255, closed="both")],
         "max_axis_features": [Interval(Integral, 1, None, closed="left")],
+        "max_active_features": [
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"auto"}),
+            None,
+        ],
         "subsample": [Interval(Integral, 10, None, closed="left"), None],
         "pruning": [StrOptions({"cv", "aic", "bic"}), None],
         "ccp_alpha": [Interval(Real, 0, None, closed="left")],
@@ -190,13 +198,57 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
         device = resolve_device(self.device)
         design = self.columns_.design(encoded)
         table, scaling = build_table(design, y, weight, device)
-        kernel = self._kernel(device)
+        indicators = (
+            None if indicators is None else to_tensor(indicators, device=device)
+        )
+        columns = self._relevant(table)
+        if columns is None:
+            tree = self._grow_and_prune(table, scaling, design, y, weight, indicators)
+        while columns is not None:
+            some = (table.keep(columns), scaling.keep(columns))
+            tree = self._grow_and_prune(*some, design, y, weight, indicators)
+            columns = self._with_missed(table, columns, scaling, tree, design, y)
+        self.tree_ = tree
+        self.n_leaves_ = tree.n_leaves
+        self.n_iter_ = max(1, int(tree.n_iter.max()))
+        self.feature_importances_ = self._importances(design, weight)
+
+    def _relevant(self, table):
+        """Return the columns of the table that the tree may use; None: all of them."""
+        limit, d = self.max_active_features, table.x.shape[1] - 1
+        if limit is None or (limit == "auto" and d < _MANY_COLUMNS):
+            return None
+        x, y, w = (t.cpu().numpy() for t in (table.x[:, :-1], table.y, table.w))
+        columns = relevant_columns(x, y, w, d if limit == "auto" else limit)
+        if limit == "auto" and not suffices(x, y, w, columns):
+            return None
+        return columns
+
+    def _with_missed(self, table, columns, scaling, tree, design, y):
+        """Add columns that the residuals in the leaves ask for; None if there are none.
+
+        Only where the number of columns is free: an integer is kept to.
+        """
+        if self.max_active_features != "auto":
+            return None
+        leaf = tree.apply(design)
+        scale = np.where(scaling.y_scale > 0, scaling.y_scale, 1.0)
+        residual = (y - self._fitted(tree, design)) / scale
+        weight = table.w.cpu().numpy()
+        parts = [np.flatnonzero(leaf == i) for i in tree.leaves]
+        leaves = [(rows, residual[rows], weight[rows]) for rows in parts]
+        missed = missed_columns(table.x[:, :-1].cpu().numpy(), columns, leaves)
+        return np.union1d(columns, missed) if len(missed) else None
+
+    def _grow_and_prune(self, table, scaling, design, y, weight, indicators):
+        """Grow a tree, choose how far to prune it and shrink its leaves; do so."""
+        kernel = self._kernel(table.x.device)
         grower = self._grow(table, [self._all_rows(len(design))], kernel)
         folds = self._folds(table) if self.pruning == "cv" else []
         constant = self.leaf_model == "constant"
         loss: Any = SquaredLoss(table)
         if indicators is not None:
-            loss = LogisticLoss(table, to_tensor(indicators, device=device), self.alpha)
+            loss = LogisticLoss(table, indicators, self.alpha)
         options = PruneOptions(constant, self.ccp_alpha)
         strength, shrinkage = self._choose(table, folds, kernel, options, loss)
         compact = grower.compact(0)
@@ -212,12 +264,13 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
             needed = above(products, leaves)
             logits = loss.models(grower, compact, shrinkage, needed)
         self.leaf_shrinkage_ = shrinkage
-        self.tree_ = assemble(
+        return assemble(
             grower, compact, leaves, theta, scaling, design, y, weight, logits
         )
-        self.n_leaves_ = self.tree_.n_leaves
-        self.n_iter_ = max(1, int(self.tree_.n_iter.max()))
-        self.feature_importances_ = self._importances(design, weight)
+
+    def _fitted(self, tree, design):
+        """Return what the leaves say of the training rows, in the targets' units."""
+        return tree.predict(design)
 
     def _kernel(self, device):
         if self.kernel == "auto":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -63,6 +64,11 @@ class HRTClassifier(ClassifierMixin, BaseHRT):
     max_axis_features : int, default=8
         Columns per node that are searched for axis-aligned cuts, those first on
         which the residual shows a kink or a jump.
+    max_active_features : int, "auto" or None, default="auto"
+        Columns that the tree uses at all, found by forward selection on slopes,
+        kinks and jumps. None uses every column; an integer at most that many. "auto"
+        selects from 25 columns on, unless a linear fit on all of them promises more,
+        and adds columns on which residuals in the leaves turn out to depend.
     subsample : int or None, default=None
         Search each split on at most this many rows of its node, drawn at random, and
         polish the winner on all of them. For hundreds of thousands of rows.
@@ -178,6 +184,7 @@ default=None
         tol=1e-3,
         n_bins=16,
         max_axis_features=8,
+        max_active_features="auto",
         subsample=None,
         pruning="cv",
         ccp_alpha=0.0,
@@ -203,6 +210,7 @@ default=None
         self.tol = tol
         self.n_bins = n_bins
         self.max_axis_features = max_axis_features
+        self.max_active_features = max_active_features
         self.subsample = subsample
         self.pruning = pruning
         self.ccp_alpha = ccp_alpha
@@ -244,6 +252,10 @@ default=None
             weight = weight * compute_sample_weight(self.class_weight, y)
         indicators = number[:, None] == np.arange(len(self.classes_))
         return indicators.astype(np.float64), weight
+
+    def _fitted(self, tree, design):
+        value = tree.predict(design)
+        return softmax(value, axis=1) if self.leaf_model == "logistic" else value
 
     def _default_shrinkage(self):
         if self.leaf_model == "logistic":

@@ -58,6 +58,11 @@ class HRTRegressor(RegressorMixin, BaseHRT):
     max_axis_features : int, default=8
         Columns per node that are searched for axis-aligned cuts, those first on
         which the residual shows a kink or a jump.
+    max_active_features : int, "auto" or None, default="auto"
+        Columns that the tree uses at all, found by forward selection on slopes,
+        kinks and jumps. None uses every column; an integer at most that many. "auto"
+        selects from 25 columns on, unless a linear fit on all of them promises more,
+        and adds columns on which residuals in the leaves turn out to depend.
     subsample : int or None, default=None
         Search each split on at most this many rows of its node, drawn at random, and
         polish the winner on all of them. For hundreds of thousands of rows.
@@ -189,6 +194,7 @@ default=None
         tol=1e-3,
         n_bins=16,
         max_axis_features=8,
+        max_active_features="auto",
         subsample=None,
         pruning="cv",
         ccp_alpha=0.0,
@@ -214,6 +220,7 @@ default=None
         self.tol = tol
         self.n_bins = n_bins
         self.max_axis_features = max_axis_features
+        self.max_active_features = max_active_features
         self.subsample = subsample
         self.pruning = pruning
         self.ccp_alpha = ccp_alpha

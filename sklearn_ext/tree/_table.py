@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -24,6 +24,13 @@ class Table:
     w: torch.Tensor
     codes: torch.Tensor
 
+    def keep(self, columns):
+        """Return the same rows with only some of the columns."""
+        place = torch.as_tensor(np.append(columns, self.x.shape[1] - 1))
+        place = place.to(self.x.device)
+        x = self.x[:, place].contiguous()
+        return replace(self, x=x, codes=self.codes[:, place[:-1]].contiguous())
+
 
 @dataclass(frozen=True)
 class Scaling:
@@ -34,6 +41,15 @@ class Scaling:
     scale: np.ndarray  # (p - 1,)
     y_mean: np.ndarray  # (k,)
     y_scale: np.ndarray  # (k,)
+
+    def keep(self, columns):
+        """Return the same for only some of the columns."""
+        return replace(
+            self,
+            active=self.active[columns],
+            mean=self.mean[columns],
+            scale=self.scale[columns],
+        )
 
     def slopes(self, theta, n_columns):
         """Planes or models (..., p) in standardised units as (..., q) and (...)."""
