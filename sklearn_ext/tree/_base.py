@@ -198,16 +198,11 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
         device = resolve_device(self.device)
         design = self.columns_.design(encoded)
         table, scaling = build_table(design, y, weight, device)
-        indicators = (
-            None if indicators is None else to_tensor(indicators, device=device)
-        )
-        columns = self._relevant(table)
-        if columns is None:
-            tree = self._grow_and_prune(table, scaling, design, y, weight, indicators)
-        while columns is not None:
-            some = (table.keep(columns), scaling.keep(columns))
-            tree = self._grow_and_prune(*some, design, y, weight, indicators)
-            columns = self._with_missed(table, columns, scaling, tree, design, y)
+        if indicators is not None:
+            indicators = to_tensor(indicators, device=device)
+        kernel = self._kernel(device)
+        grower, table, scaling = self._grow_on_relevant(table, scaling, kernel)
+        tree = self._finish(grower, scaling, kernel, design, y, weight, indicators)
         self.tree_ = tree
         self.n_leaves_ = tree.n_leaves
         self.n_iter_ = max(1, int(tree.n_iter.max()))
@@ -224,27 +219,46 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
             return None
         return columns
 
-    def _with_missed(self, table, columns, scaling, tree, design, y):
-        """Add columns that the residuals in the leaves ask for; None if there are none.
+    def _grow_on_relevant(self, table, scaling, kernel):
+        """Grow the tree on the columns that matter, if there are many."""
+        columns = self._relevant(table)
+        rows = [torch.arange(len(table.x))]
+        if columns is None:
+            return self._grow(table, rows, kernel), table, scaling
+        for _ in range(_MAX_SCREENS):
+            part, used = table.keep(columns), columns
+            grower = self._grow(part, rows, kernel)
+            missed = self._missed(table, columns, grower)
+            if not len(missed):
+                break
+            columns = np.union1d(columns, missed)
+        return grower, part, scaling.keep(used)
+
+    def _missed(self, table, columns, grower):
+        """Return columns that the residuals in the leaves ask for.
 
         Only where the number of columns is free: an integer is kept to.
         """
         if self.max_active_features != "auto":
-            return None
-        leaf = tree.apply(design)
-        scale = np.where(scaling.y_scale > 0, scaling.y_scale, 1.0)
-        residual = (y - self._fitted(tree, design)) / scale
-        weight = table.w.cpu().numpy()
-        parts = [np.flatnonzero(leaf == i) for i in tree.leaves]
-        leaves = [(rows, residual[rows], weight[rows]) for rows in parts]
-        missed = missed_columns(table.x[:, :-1].cpu().numpy(), columns, leaves)
-        return np.union1d(columns, missed) if len(missed) else None
+            return columns[:0]
+        compact = grower.compact(0)
+        products = compact.products
+        theta = products.fit(self.alpha, _DEFAULT_SHRINKAGE)
+        sse = products.sse(theta).sum(-1).cpu().numpy()
+        options = PruneOptions(False, self.ccp_alpha)
+        price = np.log(max(products.weight, 2.0))
+        ends = pruned(products, sse, options.leaf_cost(products, sse, price))
+        leaves = []
+        for i in np.flatnonzero(ends):
+            rows = grower.rows(compact.ids[i])
+            x, y, w = (t[rows] for t in (grower.table.x, grower.table.y, table.w))
+            leaves.append(tuple(t.cpu().numpy() for t in (rows, y - x @ theta[i], w)))
+        return missed_columns(table.x[:, :-1].cpu().numpy(), columns, leaves)
 
-    def _grow_and_prune(self, table, scaling, design, y, weight, indicators):
-        """Grow a tree, choose how far to prune it and shrink its leaves; do so."""
-        kernel = self._kernel(table.x.device)
-        grower = self._grow(table, [self._all_rows(len(design))], kernel)
-        folds = self._folds(table) if self.pruning == "cv" else []
+    def _finish(self, grower, scaling, kernel, design, y, weight, indicators):
+        """Choose how far to prune a tree and to shrink its leaves; do so."""
+        table = grower.table
+        folds = self._folds(grower) if self.pruning == "cv" else []
         constant = self.leaf_model == "constant"
         loss: Any = SquaredLoss(table)
         if indicators is not None:
@@ -268,10 +282,6 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
             grower, compact, leaves, theta, scaling, design, y, weight, logits
         )
 
-    def _fitted(self, tree, design):
-        """Return what the leaves say of the training rows, in the targets' units."""
-        return tree.predict(design)
-
     def _kernel(self, device):
         if self.kernel == "auto":
             return "numba" if device.type == "cpu" else "torch"
@@ -281,13 +291,6 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
                 "kernel='auto' or device='cpu'"
             )
         return self.kernel
-
-    def _all_rows(self, n):
-        if self.subsample is None:
-            return torch.arange(n)
-        # The search takes rows at even distances: shuffle them once.
-        rng = check_random_state(self.random_state)
-        return torch.from_numpy(rng.permutation(n))
 
     def _grow(self, table, roots, kernel, **search):
         """Grow a tree on each set of rows, all of them together."""
@@ -299,9 +302,9 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
             pass
         return grower
 
-    def _folds(self, table):
+    def _folds(self, grower):
         """Return pairs (training rows, held-out rows); none if rows are too few."""
-        group, n_groups = row_groups(table)
+        group, n_groups = row_groups(grower.table, grower.theta[0])
         stride = -(-n_groups // _FOLD_ROWS)
         if n_groups // stride < 2 * _N_FOLDS:
             return []
@@ -334,6 +337,7 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
             max_axis_features=self.max_axis_features,
             subsample=self.subsample,
             kernel=kernel,
+            rng=check_random_state(self.random_state) if self.subsample else None,
         )
         return GrowOptions(
             replace(search, **changes),
@@ -354,7 +358,8 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
             candidates = self._shrinkages() if auto else (shrinkage,)
             args = (grower, held_out, self.alpha, candidates, options, loss)
             index, shrinkage = choose(*args)
-            return lambda weight: strengths(weight)[index], shrinkage
+            least = loss.least_price
+            return lambda weight: strengths(weight, least)[index], shrinkage
         if self.pruning == "bic":
             return lambda weight: np.log(max(weight, 2.0)), shrinkage
         return lambda weight: 0.0 if self.pruning is None else 2.0, shrinkage

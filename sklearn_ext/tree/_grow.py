@@ -13,6 +13,7 @@ from ._search import AXIS, SearchOptions, find_splits
 from ._solve import quadratic, ridge
 from ._table import Table
 
+_CHUNK = 1 << 14  # rows that are looked at together where copies are made
 _PURE = 1e-12  # a node this small a share of the root's squares is not searched
 
 
@@ -80,11 +81,10 @@ class Grower:
         self.splits_squares = new(n, k)
         bounds = np.cumsum([0] + [len(r) for r in roots])
         for t, rows in enumerate(roots):
-            w = table.w[rows]
-            x = table.x[rows]
-            y = table.y[rows]
-            self.gram[t] = (x * w[:, None]).T @ torch.cat([x, y], 1)
-            self.squares[t] = w @ y.square()
+            for part in rows.split(_CHUNK):
+                w, x, y = table.w[part], table.x[part], table.y[part]
+                self.gram[t] += (x * w[:, None]).T @ torch.cat([x, y], 1)
+                self.squares[t] += w @ y.square()
             self._append(t, -1, 0, int(bounds[t]), int(bounds[t + 1]))
         g, b = self.gram[..., :p], self.gram[..., p:]
         self.theta = ridge(g, b, options.search.alpha)
@@ -221,11 +221,11 @@ class Grower:
         feature = torch.tensor([nodes.feature[i] for i in ids], device=device)[owner]
         code = torch.tensor([nodes.code[i] for i in ids], device=device)[owner]
         by_code = self.table.codes[rows, feature] <= code
-        x = self.table.x[rows]
         bounds = np.cumsum([0, *sizes])
-        value = torch.cat(
-            [x[bounds[j] : bounds[j + 1]] @ self.plane[i] for j, i in enumerate(ids)]
-        )
+        value = torch.empty(len(rows), dtype=self.plane.dtype, device=device)
+        for j, i in enumerate(ids):
+            for part in torch.arange(bounds[j], bounds[j + 1]).split(_CHUNK):
+                value[part] = self.table.x[rows[part]] @ self.plane[i]
         return torch.where(kind == AXIS, by_code, value > 0)
 
     def rounds(self):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -252,10 +251,6 @@ default=None
             weight = weight * compute_sample_weight(self.class_weight, y)
         indicators = number[:, None] == np.arange(len(self.classes_))
         return indicators.astype(np.float64), weight
-
-    def _fitted(self, tree, design):
-        value = tree.predict(design)
-        return softmax(value, axis=1) if self.leaf_model == "logistic" else value
 
     def _default_shrinkage(self):
         if self.leaf_model == "logistic":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 _MAX_ITER = 50
-_TOL = 1e-7
+_TOL = 1e-5
 _MAX_HALVINGS = 20
 _PSEUDO_WEIGHT = 1.0
 
@@ -81,7 +81,7 @@ def _direction(x, y, w, theta, parent, alpha, shrinkage, slope):
     gradient = x.T @ (w[:, None] * (prob - y))
     gradient = gradient + slope * (alpha * theta + shrinkage * (theta - parent))
     curvature = 2.0 * w[:, None] * prob * (1.0 - prob)
-    hessian = torch.einsum("ni,nk,nj->kij", x, curvature, x)
+    hessian = (x.T * curvature.T[:, None]) @ x
     diagonal = hessian.diagonal(dim1=1, dim2=2)
     load = (alpha + shrinkage) * slope[:, 0] + 1e-9 * (1.0 + diagonal)
     diagonal += load

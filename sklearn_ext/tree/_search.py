@@ -41,6 +41,7 @@ class SearchOptions:
     max_axis_features: int
     subsample: int | None
     kernel: str = "numba"
+    rng: np.random.RandomState | None = None
 
     @property
     def alpha_share(self):
@@ -86,14 +87,17 @@ def _kernel(name):
     )
 
 
-def _sample(rows, sizes, cap):
-    """At most `cap` rows of each node, evenly spaced in the order of `rows`."""
+def _sample(rows, sizes, cap, rng):
+    """At most `cap` rows of each node, one from each of equal parts of its rows.
+
+    The first of each part, or a random one if there is an `rng`.
+    """
     starts = np.cumsum(sizes) - sizes
     kept = np.minimum(sizes, cap)
-    picks = [
-        start + (np.arange(k) * n) // k
-        for start, n, k in zip(starts, sizes, kept, strict=True)
-    ]
+    picks = []
+    for start, n, k in zip(starts, sizes, kept, strict=True):
+        place = np.arange(k) + (0.0 if rng is None or n == k else rng.random_sample(k))
+        picks.append(start + (place * (n / k)).astype(np.int64))
     index = torch.as_tensor(np.concatenate(picks), device=rows.device)
     return rows[index], kept
 
@@ -189,7 +193,7 @@ def find_splits(table, rows, sizes, theta, products, options):
     def capped(cap, whole):
         if cap is None or sizes.max() <= cap:
             return whole
-        some, kept = _sample(rows, sizes, cap)
+        some, kept = _sample(rows, sizes, cap, options.rng)
         return _problem(table, some, kept, theta, options, direction)[0]
 
     problem = capped(options.subsample, full)

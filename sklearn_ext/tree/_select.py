@@ -16,13 +16,16 @@ SHRINKAGES = (0.2, 1.0, 5.0, 20.0, 100.0)
 _STRENGTHS = (0.5, 1.0, 2.0, 4.0, 1000.0)
 
 
-def strengths(weight):
-    """Candidate prices for a tree on rows of this total weight."""
-    return (*_STRENGTHS, float(np.log(max(weight, 2.0))))
+def strengths(weight, least=0.0):
+    """Candidate prices from `least` on, for a tree on rows of this total weight."""
+    prices = (*_STRENGTHS, float(np.log(max(weight, 2.0))))
+    return [price for price in prices if price >= least]
 
 
 class SquaredLoss:
     """Held-out squared error of linear leaves, clipped to the range of the targets."""
+
+    least_price = 0.0
 
     def __init__(self, table):
         self.table = table
@@ -42,6 +45,8 @@ class SquaredLoss:
 
 class LogisticLoss:
     """Held-out log-loss of logistic leaves."""
+
+    least_price = 2.0  # large trees of logistic leaves are dear, and never good
 
     def __init__(self, table, indicators, alpha):
         self.table, self.indicators, self.alpha = table, indicators, alpha
@@ -114,14 +119,14 @@ def choose(grower, held_out, alpha, shrinkages, options, loss):
 
     Returns
     -------
-    index of the strength in `strengths(...)`, shrinkage
+    index of the strength in `strengths(..., loss.least_price)`, shrinkage
     """
     total: Any = 0.0
     for fold, rows in enumerate(held_out):
         compact = grower.compact(fold)
         products, visits = compact.products, _walk(grower, compact, rows)
         thetas = [products.fit(alpha, s, options.constant) for s in shrinkages]
-        trees = np.array([_pruned_trees(products, t, options) for t in thetas])
+        trees = np.array([_pruned_trees(products, t, options, loss) for t in thetas])
         needed = above(products, trees.any(axis=(0, 1)))
         args = (grower, compact, thetas, shrinkages, needed, visits)
         total = total + np.einsum("sm,spm->sp", loss.errors(*args), trees)
@@ -129,10 +134,10 @@ def choose(grower, held_out, alpha, shrinkages, options, loss):
     return int(b), float(shrinkages[a])
 
 
-def _pruned_trees(products, theta, options):
+def _pruned_trees(products, theta, options, loss):
     """Leaves (prices, m) of the trees that each price leaves."""
     sse = products.sse(theta).sum(-1).cpu().numpy()
     return [
         pruned(products, sse, options.leaf_cost(products, sse, price))
-        for price in strengths(products.weight)
+        for price in strengths(products.weight, loss.least_price)
     ]

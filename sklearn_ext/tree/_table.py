@@ -111,25 +111,20 @@ def dense_ranks(values):
     return rank
 
 
-def row_groups(table):
+def row_groups(table, model):
     """Give rows numbers by what they hold, not by where they stand.
 
-    Rows are ordered by the prediction of the linear fit of all rows, then by the
-    target; rows equal in both share a number. Dealt out in turn these make folds that
-    are stratified, do not depend on the order or the units of the data, and treat a
-    row of weight 2 as the same row given twice.
+    Rows are ordered by the prediction of `model`, the linear model (p, k) of all rows,
+    then by the target; rows equal in both share a number. Dealt out in turn these make
+    folds that are stratified, do not depend on the order or the units of the data, and
+    treat a row of weight 2 as the same row given twice.
 
     Returns
     -------
     number : ndarray (n,), and how many different ones there are
     """
-    x, y, w = table.x, table.y, table.w
-    root = torch.sqrt(w)[:, None]
-    fit = torch.linalg.lstsq(
-        (x * root).cpu(), (y * root).cpu(), driver="gelsd"
-    ).solution
-    line = np.round((x.cpu() @ fit).numpy(), 9)
-    target = np.round(y.cpu().numpy(), 9)
+    line = np.round((table.x @ model).cpu().numpy(), 9)
+    target = np.round(table.y.cpu().numpy(), 9)
     keys = np.hstack([line, target])
     order = np.lexsort(keys.T[::-1])
     new = np.any(keys[order[1:]] != keys[order[:-1]], axis=1)
