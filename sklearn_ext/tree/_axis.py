@@ -12,6 +12,9 @@ from ._solve import quadratic, ridge, slope_penalty
 SLICES = 64  # equal parts of a node's code range, merged into bins of equal weight
 SUB_SLICES = 16  # equal parts of the codes beside a cut
 MAX_REFINE = 6
+# A cut that separates the same rows must not seem better by rounding: which codes are
+# looked at next would depend on it. As a share of the node's sum of squares.
+TIE = 1e-11
 _SOLVE_ELEMENTS = 1 << 21
 
 
@@ -144,7 +147,7 @@ class _AxisScan:
         used = (span - 1) >> shift
         inner = torch.arange(n - 1, device=span.device) < used[..., None]
         cost, cut = torch.where(inner, cost, torch.inf).min(-1)
-        better = cost < best.cost
+        better = cost < best.cost - TIE * self.problem.squares[:, None]
         inside = (best.code - low) >> shift
         begin = torch.where(better, cut, (inside - 1).clamp_min(0))
         end = torch.where(better, cut + 2, inside + 2)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numba import njit
 
-from ._axis import MAX_REFINE, SLICES, SUB_SLICES, AxisCuts
+from ._axis import MAX_REFINE, SLICES, SUB_SLICES, TIE, AxisCuts
 from ._rows_numba import FLAGS
 from ._solve_numba import side_cost, subtract
 
@@ -169,8 +169,9 @@ def _cut_cost(left, node, work):
 
 
 @njit(**FLAGS)
-def _best_cut(sums, n_bins, node, work, cost):
-    """Cost and index of the best cut between bins if it beats `cost`, else -1."""
+def _best_cut(sums, n_bins, node, work):
+    """Cost and index of the best cut between bins; -1 if there is none."""
+    cost = np.inf
     p = node.total.shape[0]
     weight_slot = (p + 1) * (p + 2) // 2 - 3
     best = -1
@@ -278,7 +279,7 @@ def _cuts(
         _sum_bins(rows, first, last, feature[i], low, shift, bins, sums, work)
         winner, winner_cut = -1, -1
         for f in range(n_features):
-            cost[i, f], cut = _best_cut(sums[f], n_bins, node, work, np.inf)
+            cost[i, f], cut = _best_cut(sums[f], n_bins, node, work)
             if cut >= 0:
                 code[i, f] = _edge(bins[f], cut, low[f], shift[f])
                 if winner < 0 or cost[i, f] < cost[i, winner]:
@@ -342,7 +343,11 @@ def _refine(rows, first, last, feature, node, low, high, sums, work, cost, code)
                 _add(sums[c >> shift], work.packed)
         # The cut after the last used part is the outer edge, known already.
         n_used = ((span - 1) >> shift) + 1
-        cost, cut = _best_cut(sums, n_used, node, work, cost)
+        new_cost, cut = _best_cut(sums, n_used, node, work)
+        if cut >= 0 and new_cost < cost - TIE * node.squares:
+            cost = new_cost
+        else:
+            cut = -1
         if cut >= 0:
             code = low + ((cut + 1) << shift) - 1
             begin, end = cut, cut + 2

@@ -55,7 +55,7 @@ class HRTClassifier(ClassifierMixin, BaseHRT):
         1/4, ... that lowers the objective enough.
     max_iter : int, default=50
         Most Newton rounds for a split.
-    tol : float, default=1e-3
+    tol : float, default=1e-4
         Relative decrease of the objective at which the search of a split ends.
     n_bins : int, default=16
         Bins per column and node among which axis-aligned cuts are first looked for;
@@ -180,7 +180,7 @@ default=None
         leaf_shrinkage="auto",
         step="backtracking",
         max_iter=50,
-        tol=1e-3,
+        tol=1e-4,
         n_bins=16,
         max_axis_features=8,
         max_active_features="auto",

@@ -10,6 +10,9 @@ import torch
 from ._solve import quadratic, ridge
 
 
+_NOTHING = 1e-13
+
+
 @dataclass(frozen=True)
 class Products:
     """A grown tree as the products of its nodes; parents come before children.
@@ -80,7 +83,9 @@ class PruneOptions:
         n_parameters = 1 if self.constant else products.p
         leaves = products.left < 0
         weight = products.weight
-        free = max(weight - leaves.sum() * n_parameters, weight / 10)
+        # A leaf spends its parameters, a split on average half a hyperplane more.
+        spent = leaves.sum() * n_parameters + 0.5 * (leaves.sum() - 1) * products.p
+        free = max(weight - spent, weight / 10)
         noise = sse[leaves].sum() / (free * n_outputs)
         variance = float(products.squares[0].sum())
         return strength * noise * n_parameters * n_outputs + self.ccp_alpha * variance
@@ -94,11 +99,12 @@ def pruned(products, sse, leaf_cost):
     """
     left, right = products.left, products.right
     best = sse + leaf_cost
+    nothing = _NOTHING * best[0]  # what rounding may seem to save
     stop = np.ones(len(left), dtype=bool)
     for i in range(len(left) - 1, -1, -1):
         if left[i] >= 0:
             below = best[left[i]] + best[right[i]]
-            if below < best[i]:
+            if below < best[i] - nothing:
                 best[i] = below
                 stop[i] = False
     return reachable(left, right, stop)

@@ -23,6 +23,7 @@ _SCREEN_ROUNDS = 1
 _SCAN_ROWS = 8192
 _REACH = 8
 _POLISH_ROUNDS = 4
+_TIE = 1e-11
 
 
 @dataclass(frozen=True)
@@ -265,7 +266,11 @@ def _choose(problem, theta, products, state, cuts, options):
     cost = quadratic(g, b, fit) + slope_penalty(fit, problem.penalty, prior)
     cost = cost.sum(-1)
     short = problem.short(left[..., p - 1, p - 1])
-    best, pick = torch.where(short, torch.inf, cost[:, :, :2].sum(-1)).min(1)
+    split = torch.where(short, torch.inf, cost[:, :, :2].sum(-1))
+    # Of a hinge and a cut that separate the same rows it is the hinge, not rounding's
+    # choice.
+    split[:, 1:] += _TIE * problem.squares[:, None]
+    best, pick = split.min(1)
     kind = torch.where(state.sign[:, 0] > 0, MAX, MIN)
     column, cut_code = torch.zeros_like(kind), torch.full_like(kind, -1)
     if feature.shape[1]:

@@ -10,9 +10,10 @@ import torch
 from ._logistic import logistic_models
 from ._prune import pruned
 
-SHRINKAGES = (0.2, 1.0, 5.0, 20.0, 100.0)
+SHRINKAGES = (0.0, 0.2, 1.0, 5.0, 20.0, 100.0)
 # What one parameter of a leaf has to earn, in multiples of the noise variance. AIC's
 # price is 2; BIC's, ln n, joins them; at the highest one leaf is left.
+_INDIFFERENCE = 1e-3  # relative differences of held-out error that do not count
 _STRENGTHS = (0.5, 1.0, 2.0, 4.0, 1000.0)
 
 
@@ -125,19 +126,22 @@ def choose(grower, held_out, alpha, shrinkages, options, loss):
     for fold, rows in enumerate(held_out):
         compact = grower.compact(fold)
         products, visits = compact.products, _walk(grower, compact, rows)
+        prices = strengths(products.weight, loss.least_price)
         thetas = [products.fit(alpha, s, options.constant) for s in shrinkages]
-        trees = np.array([_pruned_trees(products, t, options, loss) for t in thetas])
+        trees = np.array([_pruned_trees(products, t, options, prices) for t in thetas])
         needed = above(products, trees.any(axis=(0, 1)))
         args = (grower, compact, thetas, shrinkages, needed, visits)
         total = total + np.einsum("sm,spm->sp", loss.errors(*args), trees)
-    a, b = np.unravel_index(np.argmin(total), total.shape)
-    return int(b), float(shrinkages[a])
+    # Where several do equally well the highest price counts: the smallest trees.
+    close = total <= total.min() * (1 + _INDIFFERENCE)
+    index = int(np.where(close.any(axis=0), prices, -np.inf).argmax())
+    return index, float(shrinkages[int(total[:, index].argmin())])
 
 
-def _pruned_trees(products, theta, options, loss):
+def _pruned_trees(products, theta, options, prices):
     """Leaves (prices, m) of the trees that each price leaves."""
     sse = products.sse(theta).sum(-1).cpu().numpy()
     return [
         pruned(products, sse, options.leaf_cost(products, sse, price))
-        for price in strengths(products.weight, loss.least_price)
+        for price in prices
     ]
