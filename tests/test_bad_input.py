@@ -5,6 +5,7 @@ second holds numbers at the edge of what a float can say.
 """
 
 import inspect
+import re
 import subprocess
 import sys
 import warnings
@@ -12,6 +13,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
+import torch
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeClassifier
@@ -81,7 +83,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_wrong_shapes_and_types_are_refused(cls, columns, case):
     X, words = REFUSED[case]
-    y = target(cls, data()[1])[: len(X) if np.ndim(X) else 1]
+    y = target(cls, data()[1])[: 1 if case == "scalar" else len(X)]
     with pytest.raises(ValueError, match=words):
         cls(categorical_features=columns).fit(X, y)
 
@@ -255,9 +257,9 @@ def test_a_duplicate_column_without_ridge(pruning):
     value = model.predict(np.hstack([new, new[:, :1]]))
     np.testing.assert_allclose(value, alone.predict(new), rtol=0, atol=1e-6)
     assert model.n_leaves_ == alone.n_leaves_ > 1
-    leaves = model.tree_.leaves  # the smallest norm shares the slope equally
-    slope = model.tree_.coef[leaves, 0]
-    np.testing.assert_allclose(slope[:, 0], slope[:, 3], rtol=1e-5, atol=1e-6)
+    slope = model.tree_.coef[model.tree_.leaves, 0]
+    # The smallest norm shares the slope equally, up to the jitter of the solver.
+    np.testing.assert_allclose(slope[:, 0], slope[:, 3], rtol=0, atol=2e-3)
 
 
 def test_a_linear_combination_without_ridge():
@@ -275,7 +277,7 @@ def test_a_linear_combination_without_ridge():
     Z = wide(X)
     scale = Z.std(axis=0)  # smallest norm in standardised columns
     least = np.linalg.pinv((Z - Z.mean(axis=0)) / scale) @ (y - y.mean()) / scale
-    np.testing.assert_allclose(model.tree_.coef[0, 0], least, atol=1e-6)
+    np.testing.assert_allclose(model.tree_.coef[0, 0], least, rtol=0, atol=2e-3)
 
 
 @both
@@ -628,7 +630,12 @@ def test_read_only_memmaps(cls, tmp_path):
     frozen, weights = labels.copy(), weight.copy()
     frozen.setflags(write=False)
     weights.setflags(write=False)
-    model = cls().fit(mapped, frozen, sample_weight=weights)
+    warned = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)  # else torch warns once in the life of a process
+    try:
+        model = cls().fit(mapped, frozen, sample_weight=weights)
+    finally:
+        torch.set_warn_always(warned)
     expected = scores(cls().fit(X, labels, sample_weight=weight), X)
     np.testing.assert_allclose(scores(model, mapped), expected, rtol=0, atol=1e-10)
     for method in READERS[cls]:
@@ -739,6 +746,8 @@ WRONG = [
     ("n_bins", 1),
     ("n_bins", 256),
     ("max_axis_features", 0),
+    ("max_active_features", 0),
+    ("max_active_features", "all"),
     ("subsample", 9),
     ("pruning", "mdl"),
     ("ccp_alpha", -0.1),
@@ -783,10 +792,10 @@ def test_parameters_of_one_class_only():
 def test_a_device_that_is_not_there_is_no_silent_fall_back(cls):
     X, y = data()
     model = cls(device="cuda:99")
-    with pytest.raises(DeviceUnavailableError, match="'cuda:99'.*'cpu' or 'auto'"):
+    with pytest.raises(DeviceUnavailableError, match=r"'cuda:99'.*'cpu' or 'auto'"):
         model.fit(X, target(cls, y))
     assert issubclass(DeviceUnavailableError, RuntimeError)
-    with pytest.raises(ValueError, match="'gpu'.*'cuda'"):
+    with pytest.raises(ValueError, match=r"'gpu'.*'cuda'"):
         model.set_params(device="gpu").fit(X, target(cls, y))
 
 
@@ -877,16 +886,17 @@ def test_the_unit_of_the_target_does_not_matter(unit):
 @pytest.mark.parametrize("unit", [1e300, 1e160, 1e-160, 1e-300])
 def test_squares_of_the_target_beyond_float64(unit):
     X, y = data(150)
+    refusal = ""
     try:
         model = HRTRegressor().fit(X, y * unit)
     except ValueError as error:
-        assert "y" in str(error)  # a refusal may do, if it says what to scale
-        assert "scale" in str(error)
-    else:
-        expected = HRTRegressor().fit(X, y).predict(X)
-        got = model.predict(X) / unit
-        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-6)
-        assert np.isfinite(model.feature_importances_).all()
+        refusal = str(error)
+    if refusal:  # will do, if it says what is to be scaled
+        assert re.search(r"\by\b.*scale", refusal)
+        return
+    expected, got = HRTRegressor().fit(X, y).predict(X), model.predict(X) / unit
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-6)
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
 
 
 @both
@@ -990,26 +1000,42 @@ def test_more_columns_than_rows(cls, pruning, params):
     assert np.isfinite(model.tree_.coef).all()
 
 
+@both
+@pytest.mark.parametrize("limit", ["auto", None, 1, 5])
+def test_many_columns_of_which_none_matters(cls, limit):
+    X, _ = data(60, 30)
+    y = data(60, seed=1)[1]
+    model = cls(max_active_features=limit).fit(X, target(cls, y))
+    new = data(50, 30, seed=2)[0]
+    assert np.isfinite(scores(model, new)).all()
+    used = model.tree_.coef[0].any(axis=0).sum()
+    assert used <= (30 if limit in ("auto", None) else limit)
+
+
 WIDE = """
 import numpy as np
 from sklearn_ext.tree import HRTClassifier, HRTRegressor
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=({n}, {d})), rng.normal(size={n})
-for model in (HRTRegressor({params}), HRTClassifier({params})):
-    model.fit(X, y if "Reg" in str(model) else y > 0)
+for cls, y in ((HRTRegressor, y), (HRTClassifier, y > 0)):
+    model = cls({params}).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
 """
+FAST = (
+    "max_active_features=None, pruning=None, max_leaf_nodes=2, max_iter=2, n_bins=2, "
+    "max_axis_features=1"
+)
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "params", "seconds"),
-    [(60, 300, "pruning=None, max_leaf_nodes=2, max_iter=3", 60), (50, 1000, "", 30)],
+    ("n", "d", "params"),
+    [(60, 300, FAST), (50, 1000, "")],
     ids=["300 columns", "1000 columns x 50 rows"],
 )
-def test_wide_tables(n, d, params, seconds):
+def test_wide_tables(n, d, params):
     """Run apart: a compiled kernel that writes past its end kills the process."""
     code = WIDE.format(n=n, d=d, params=params)
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=seconds
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=20
     )
     assert done.returncode == 0, done.stderr[-400:]

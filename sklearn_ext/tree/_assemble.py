@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 
@@ -9,7 +11,17 @@ from ._hinge_tree import HingeTree
 from ._tree_fields import AXIS, LEAF
 
 
-def assemble(grower, compact, leaves, theta, scaling, design, y, weight, logits=None):
+@dataclass(frozen=True)
+class TrainingData:
+    """The training rows in their own units, and which of them the table has."""
+
+    design: np.ndarray  # (n, q)
+    y: np.ndarray  # (n, k)
+    weight: np.ndarray  # (n,)
+    first: np.ndarray  # (rows of the table,) their numbers here
+
+
+def assemble(grower, compact, leaves, theta, scaling, data, logits=None):
     """Build the `HingeTree` of a pruned tree in the data's own units.
 
     Parameters
@@ -21,11 +33,12 @@ def assemble(grower, compact, leaves, theta, scaling, design, y, weight, logits=
     theta : Tensor (m, p, k)
         Models of all nodes, standardised.
     scaling : Scaling
-    design, y, weight : ndarray
+    data : TrainingData
         The training rows in their own units.
     logits : Tensor (m, p, k), optional
         Models to show in place of `theta`; they have no unit.
     """
+    design, y, weight = data.design, data.y, data.weight
     keep = kept(compact.products.left, compact.products.right, leaves)
     number = np.full(len(leaves), -1)
     number[keep] = np.arange(len(keep))
@@ -33,7 +46,7 @@ def assemble(grower, compact, leaves, theta, scaling, design, y, weight, logits=
     ids = [compact.ids[i] for i in keep]
     left = np.where(is_leaf, -1, number[compact.products.left[keep]])
     right = np.where(is_leaf, -1, number[compact.products.right[keep]])
-    split_coef, split_intercept = _splits(grower, ids, is_leaf, scaling, design)
+    split_coef, split_intercept = _splits(grower, ids, is_leaf, scaling, data)
     shown = theta if logits is None else logits
     shown = shown[keep].transpose(1, 2).cpu().numpy()
     coef, intercept = scaling.slopes(shown, design.shape[1])
@@ -75,12 +88,12 @@ def kept(left, right, leaves):
     return np.array(keep)
 
 
-def _splits(grower, ids, is_leaf, scaling, design):
+def _splits(grower, ids, is_leaf, scaling, data):
     """Planes of the split nodes in the data's units, zeros in leaves."""
     plane = grower.plane[ids]
     size = plane.abs().amax(1, keepdim=True)
     plane = (plane / torch.where(size > 0, size, 1.0)).cpu().numpy()
-    coef, intercept = scaling.slopes(plane, design.shape[1])
+    coef, intercept = scaling.slopes(plane, data.design.shape[1])
     coef[is_leaf], intercept[is_leaf] = 0.0, 0.0
     nodes = grower.nodes
     for row, i in enumerate(ids):
@@ -88,7 +101,7 @@ def _splits(grower, ids, is_leaf, scaling, design):
             rows = grower.rows(i)
             codes = grower.table.codes[rows, nodes.feature[i]].cpu().numpy()
             column = scaling.active[nodes.feature[i]]
-            values = design[rows.cpu().numpy(), column]
+            values = data.design[data.first[rows.cpu().numpy()], column]
             low = values[codes <= nodes.code[i]].max()
             high = values[codes > nodes.code[i]].min()
             middle = low + (high - low) / 2

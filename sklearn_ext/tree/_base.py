@@ -23,7 +23,7 @@ from .._sklearn import (
     _check_n_features,
     _check_sample_weight,
 )
-from ._assemble import assemble
+from ._assemble import TrainingData, assemble
 from ._columns import NUMERIC, DesignColumns, categorical_mask
 from ._cost_complexity import cut, weakest_links
 from ._grow import Grower, GrowOptions
@@ -43,15 +43,17 @@ from ._select import (
 from ._table import build_table, row_groups
 
 _DEFAULT_SHRINKAGE = 5.0  # where leaf_shrinkage="auto" is not cross-validated
-_SEARCH_SHRINKAGE = 1.0  # of both sides to their node while a split is searched
+_SEARCH_SHRINKAGE = 0.1  # of both sides to their node while a split is searched
 _MIN_SAMPLES = 5
 _N_FOLDS = 5
+_N_FOLDS_SMALL = 10  # up to _SMALL distinct rows, where the choice is noisy
+_SMALL = 1024
 _FOLD_ROWS = 4096  # cross-validation looks at no more rows than this
 _N_STARTS = 2
 _MAX_SCREENS = 3
 _MANY_COLUMNS = 25  # from here on columns that do not matter are looked for
 # The trees of cross-validation only have to overfit like the real one.
-_FOLD_SEARCH = {"max_axis_features": 3, "n_bins": 8, "n_starts": 1}
+_FOLD_SEARCH = {"max_axis_features": 4, "n_starts": 1}
 
 
 class BaseHRT(TorchStateMixin, BaseEstimator):
@@ -197,12 +199,13 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
         """
         device = resolve_device(self.device)
         design = self.columns_.design(encoded)
-        table, scaling = build_table(design, y, weight, device)
+        table, scaling, first = build_table(design, y, weight, device)
         if indicators is not None:
-            indicators = to_tensor(indicators, device=device)
+            indicators = to_tensor(indicators[first], device=device)
         kernel = self._kernel(device)
         grower, table, scaling = self._grow_on_relevant(table, scaling, kernel)
-        tree = self._finish(grower, scaling, kernel, design, y, weight, indicators)
+        data = TrainingData(design, y, weight, first)
+        tree = self._finish(grower, scaling, kernel, data, indicators)
         self.tree_ = tree
         self.n_leaves_ = tree.n_leaves
         self.n_iter_ = max(1, int(tree.n_iter.max()))
@@ -255,7 +258,7 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
             leaves.append(tuple(t.cpu().numpy() for t in (rows, y - x @ theta[i], w)))
         return missed_columns(table.x[:, :-1].cpu().numpy(), columns, leaves)
 
-    def _finish(self, grower, scaling, kernel, design, y, weight, indicators):
+    def _finish(self, grower, scaling, kernel, data, indicators):
         """Choose how far to prune a tree and to shrink its leaves; do so."""
         table = grower.table
         folds = self._folds(grower) if self.pruning == "cv" else []
@@ -278,9 +281,7 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
             needed = above(products, leaves)
             logits = loss.models(grower, compact, shrinkage, needed)
         self.leaf_shrinkage_ = shrinkage
-        return assemble(
-            grower, compact, leaves, theta, scaling, design, y, weight, logits
-        )
+        return assemble(grower, compact, leaves, theta, scaling, data, logits)
 
     def _kernel(self, device):
         if self.kernel == "auto":
@@ -306,15 +307,16 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
         """Return pairs (training rows, held-out rows); none if rows are too few."""
         group, n_groups = row_groups(grower.table, grower.theta[0])
         stride = -(-n_groups // _FOLD_ROWS)
-        if n_groups // stride < 2 * _N_FOLDS:
+        n_folds = _N_FOLDS_SMALL if n_groups <= _SMALL else _N_FOLDS
+        if n_groups < 2 * n_folds:
             return []
-        fold = np.where(group % stride == 0, group // stride % _N_FOLDS, -1)
+        fold = np.where(group % stride == 0, group // stride % n_folds, -1)
         return [
             (
                 torch.from_numpy(np.flatnonzero((fold >= 0) & (fold != k))),
                 torch.from_numpy(np.flatnonzero(fold == k)),
             )
-            for k in range(_N_FOLDS)
+            for k in range(n_folds)
         ]
 
     def _grow_options(self, p, kernel, **changes):

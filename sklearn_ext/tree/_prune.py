@@ -9,7 +9,6 @@ import torch
 
 from ._solve import quadratic, ridge
 
-
 _NOTHING = 1e-13
 
 

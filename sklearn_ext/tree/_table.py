@@ -71,7 +71,7 @@ def build_table(design, y, weight, device):
 
     Returns
     -------
-    Table, Scaling
+    Table, Scaling, and which rows the table has: equal ones are merged
     """
     total = weight.sum()
     mean = weight @ design / total
@@ -98,8 +98,30 @@ def build_table(design, y, weight, device):
     y_scale = np.where(np.ptp(y, axis=0) > _FLAT * np.abs(y).max(axis=0), y_scale, 0.0)
     y_std = centred / np.where(y_scale > 0, y_scale, 1.0)
     y_std[:, y_scale == 0] = 0.0
-    table = Table(*(torch.from_numpy(a).to(device) for a in (x, y_std, weight, codes)))
-    return table, Scaling(active, mean[active], scale, y_mean, y_scale)
+    first, weight = merge_equal_rows(codes, y, weight)
+    arrays = (x, y_std, weight, codes)
+    if len(first) < n:
+        arrays = (x[first], y_std[first], weight, codes[first])
+    table = Table(*(torch.from_numpy(a).to(device) for a in arrays))
+    return table, Scaling(active, mean[active], scale, y_mean, y_scale), first
+
+
+def merge_equal_rows(codes, y, weight):
+    """Return the first of each kind of equal rows, in order, and summed weights.
+
+    So a row given twice is the same to the grower as a row of weight 2.
+    """
+    n = len(codes)
+    mix = np.random.default_rng(0).integers(1, 2**62, codes.shape[1] + y.shape[1])
+    # Adding 0.0 makes the two zeros one.
+    words = np.hstack([codes.astype(np.int64), (y + 0.0).view(np.int64)])
+    _, first, kind = np.unique(words @ mix, return_index=True, return_inverse=True)
+    equal = np.array_equal(words[first[kind]], words)
+    if len(first) == n or not equal:  # or two kinds with one hash: leave all apart
+        return np.arange(n), weight
+    order = np.sort(first)
+    total = np.bincount(np.searchsorted(order, first[kind]), weights=weight)
+    return order, total
 
 
 def dense_ranks(values):
