@@ -86,7 +86,7 @@ def test_each_leaf_model_learns_circles():
         assert model.n_leaves_ > 2
         assert model.score(B, b) > 0.88
         loss[leaf_model] = log_loss(b, model.predict_proba(B))
-    assert loss["logistic"] < min(loss["linear"], loss["constant"])
+    assert max(loss["logistic"], loss["linear"]) < loss["constant"] < 0.5
     line = LogisticRegression().fit(A, a)
     assert line.score(B, b) < 0.6
 
@@ -232,11 +232,16 @@ def test_one_class_only(leaf_model):
 
 
 @each_leaf_model
-def test_the_order_of_the_classes_does_not_matter(leaf_model):
-    X, y = blobs()
-    first = HRTClassifier(leaf_model=leaf_model).fit(X, y).predict_proba(X)
-    swapped = HRTClassifier(leaf_model=leaf_model).fit(X, 2 - y).predict_proba(X)
-    np.testing.assert_allclose(swapped[:, ::-1], first, rtol=0, atol=1e-5)
+@pytest.mark.parametrize(
+    ("k", "pruning"), [(2, "cv"), (3, "aic"), (4, "bic"), (3, None)]
+)
+def test_the_order_of_the_classes_does_not_matter(leaf_model, k, pruning):
+    """With "cv" and three classes it may: the folds are dealt out in their order."""
+    X, y = blobs(k=k)
+    model = HRTClassifier(leaf_model=leaf_model, pruning=pruning)
+    first = model.fit(X, y).predict_proba(X)
+    swapped = model.fit(X, k - 1 - y).predict_proba(X)
+    np.testing.assert_allclose(swapped[:, ::-1], first, rtol=0, atol=1e-6)
 
 
 @each_leaf_model
@@ -341,10 +346,7 @@ def test_a_single_leaf_is_a_logistic_regression(k, alpha, weighted):
     peer = LogisticRegression(C=C, tol=1e-10, max_iter=10_000)
     peer.fit(rows, labels, sample_weight=weights)
     got, expected = model.predict_proba(X), peer.predict_proba(Z)
-    np.testing.assert_allclose(got, expected, rtol=0, atol=2e-4)
-    gap = np.mean(np.log(expected)[np.arange(len(y)), y])
-    gap -= np.mean(np.log(got)[np.arange(len(y)), y])
-    assert abs(gap) < 1e-5
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-4)
 
 
 def test_a_pure_leaf_claims_n_of_n_plus_one():

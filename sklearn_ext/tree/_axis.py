@@ -30,15 +30,20 @@ class AxisCuts:
         """Keep the candidates `index` (N, K)."""
         return AxisCuts(*(t.gather(1, index) for t in vars(self).values()))
 
-    def best(self, n):
-        """Keep the n cheapest cuts of each node, cheapest first."""
-        return self.pick(self.cost.argsort(dim=1, stable=True)[:, :n])
+    def best(self, n, squares):
+        """Keep the n cheapest cuts of each node, cheapest first.
+
+        Columns whose cuts separate the same rows cost the same: of these it is the
+        first, not rounding's choice. `squares` (N,) are the nodes' sums of squares.
+        """
+        cost = torch.round(self.cost / (10 * TIE * squares[:, None] + 1e-300))
+        return self.pick(cost.argsort(dim=1, stable=True)[:, :n])
 
 
 def axis_cuts(problem, feature, n_bins, n_keep):
     """Keep the best `n_keep` cuts by columns `feature` (N, f), the first refined."""
     scan = _AxisScan(problem, n_bins)
-    return scan.refine(*scan.scan(feature)).best(n_keep)
+    return scan.refine(*scan.scan(feature)).best(n_keep, problem.squares)
 
 
 def _shift(span, n_slices):
@@ -52,7 +57,7 @@ def sharpen(problem, cuts, reach):
 
     For cuts that were found on other rows than those of `problem`.
     """
-    best = cuts.pick(cuts.cost.argmin(1, keepdim=True))
+    best = cuts.best(1, problem.squares)
     best.cost = torch.full_like(best.cost, torch.inf)
     return _AxisScan(problem, 0).refine(best, best.code - reach, best.code + reach)
 
@@ -120,7 +125,9 @@ class _AxisScan:
 
     def refine(self, cuts, low, high):
         """Cut the bins beside the best cut into finer ones, down to single codes."""
-        top = cuts.cost.argmin(1, keepdim=True)
+        place = torch.arange(cuts.cost.shape[1], device=cuts.code.device)
+        top = AxisCuts(place.expand_as(cuts.code), cuts.code, cuts.cost)
+        top = top.best(1, self.problem.squares).feature
         best = cuts.pick(top)
         if low.shape[1] > 1:
             low, high = low.gather(1, top), high.gather(1, top)

@@ -53,7 +53,7 @@ def axis_cuts(problem, feature, n_bins, n_keep):
     cost = torch.full(feature.shape, torch.inf, dtype=problem.total.dtype)
     code = torch.full(feature.shape, -1)
     _cuts(*_arguments(problem, feature), n_bins, cost.numpy(), code.numpy())
-    return AxisCuts(feature, code, cost).best(n_keep)
+    return AxisCuts(feature, code, cost).best(n_keep, problem.squares)
 
 
 def sharpen(problem, cuts, reach):
@@ -282,7 +282,8 @@ def _cuts(
             cost[i, f], cut = _best_cut(sums[f], n_bins, node, work)
             if cut >= 0:
                 code[i, f] = _edge(bins[f], cut, low[f], shift[f])
-                if winner < 0 or cost[i, f] < cost[i, winner]:
+                lead = TIE * node.squares
+                if winner < 0 or cost[i, f] < cost[i, winner] - lead:
                     winner, winner_cut = f, cut
         if winner < 0:
             continue

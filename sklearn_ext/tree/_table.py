@@ -136,8 +136,8 @@ def dense_ranks(values):
 def row_groups(table, model):
     """Give rows numbers by what they hold, not by where they stand.
 
-    Rows are ordered by the prediction of `model`, the linear model (p, k) of all rows,
-    then by the target; rows equal in both share a number. Dealt out in turn these make
+    Rows are ordered by the target, then by the prediction of `model`, the linear model
+    (p, k) of all rows; rows equal in both share a number. Dealt out in turn these make
     folds that are stratified, do not depend on the order or the units of the data, and
     treat a row of weight 2 as the same row given twice.
 
@@ -147,7 +147,7 @@ def row_groups(table, model):
     """
     line = np.round((table.x @ model).cpu().numpy(), 9)
     target = np.round(table.y.cpu().numpy(), 9)
-    keys = np.hstack([line, target])
+    keys = np.hstack([target, line])
     order = np.lexsort(keys.T[::-1])
     new = np.any(keys[order[1:]] != keys[order[:-1]], axis=1)
     group = np.empty(len(keys), dtype=np.int64)
