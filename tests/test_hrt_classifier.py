@@ -259,14 +259,15 @@ def test_a_class_of_one_row(leaf_model):
 
 @each_leaf_model
 @pytest.mark.parametrize("pruning", ["cv", "aic", "bic", None])
-def test_weights_are_repetitions(leaf_model, pruning):
+@pytest.mark.parametrize("rows", ["seen", "new"])
+def test_weights_are_repetitions(leaf_model, pruning, rows):
     X, y = blobs(100)
     times = np.random.default_rng(1).integers(0, 4, len(X))
     params = {"leaf_model": leaf_model, "pruning": pruning}
     weighted = HRTClassifier(**params).fit(X, y, sample_weight=times)
     repeated = HRTClassifier(**params).fit(np.repeat(X, times, 0), np.repeat(y, times))
     assert weighted.n_leaves_ == repeated.n_leaves_
-    new = blobs(100, seed=1)[0]
+    new = {"seen": X[times > 0], "new": blobs(100, seed=1)[0]}[rows]
     np.testing.assert_allclose(
         weighted.predict_proba(new), repeated.predict_proba(new), rtol=0, atol=1e-8
     )
@@ -292,16 +293,15 @@ def test_class_weights_are_row_weights(leaf_model, weights):
         row = (len(y) / (3 * np.bincount(y)))[y]
     else:
         row = np.array([weights.get(k, 1.0) for k in range(3)])[y]
-    model = HRTClassifier(leaf_model=leaf_model, class_weight=weights).fit(X, y)
-    expected = HRTClassifier(leaf_model=leaf_model).fit(X, y, sample_weight=row)
-    np.testing.assert_allclose(
-        model.predict_proba(X), expected.predict_proba(X), rtol=0, atol=1e-10
-    )
-    plain = HRTClassifier(leaf_model=leaf_model).fit(X, y).predict_proba(X)
-    assert np.abs(plain - expected.predict_proba(X)).max() > 0.05
+    params = {"leaf_model": leaf_model, "pruning": "aic"}
+    model = HRTClassifier(class_weight=weights, **params).fit(X, y)
+    expected = HRTClassifier(**params).fit(X, y, sample_weight=row).predict_proba(X)
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=0, atol=1e-10)
+    plain = HRTClassifier(**params).fit(X, y).predict_proba(X)
+    assert np.abs(plain - expected).max() > 0.05
     both = model.fit(X, y, sample_weight=1.0 + y).predict_proba(X)
-    expected.fit(X, y, sample_weight=row * (1.0 + y))
-    np.testing.assert_allclose(both, expected.predict_proba(X), rtol=0, atol=1e-10)
+    peer = HRTClassifier(**params).fit(X, y, sample_weight=row * (1.0 + y))
+    np.testing.assert_allclose(both, peer.predict_proba(X), rtol=0, atol=1e-10)
 
 
 def test_balanced_weights_find_a_rare_class():

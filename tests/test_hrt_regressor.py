@@ -111,7 +111,7 @@ def test_a_rare_flag_in_front_changes_little():
     assert beside < 1.05 * without
 
 
-@pytest.mark.parametrize("n", [1000, 4000])
+@pytest.mark.parametrize("n", [500, 1000, 4000])
 def test_a_step_takes_few_leaves(n):
     X = np.random.default_rng(0).uniform(size=(n, 1))
     y = (X[:, 0] > 0.3) * 1.0
@@ -647,7 +647,7 @@ class Threads:
 @pytest.mark.parametrize(
     "options",
     [
-        {"n_rows": 300},
+        {"n_rows": 150},
         {"n_rows": 1500, "pruning": None},
         {"n_rows": 1500, "pruning": "aic", "subsample": 300, "random_state": 3},
         {"n_rows": 200, "pruning": "aic", "kernel": "torch", "max_leaf_nodes": 8},
@@ -1094,7 +1094,7 @@ COMPARED = {
     "diabetes": (42, 43, 44),
     "airfoil": (42, 43, 44),
     "concrete": (42, 43, 44),
-    "wine_red": (42, 43, 44),
+    "wine_red": (42, 43),
     "yacht": (42, 43, 44),
     "energy_heating": (42, 43, 44),
     "delta_ailerons": (42, 43, 44),

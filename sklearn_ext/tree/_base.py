@@ -13,8 +13,9 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
-from .._device import TorchStateMixin, resolve_device, to_tensor
+from .._device import TorchStateMixin, resolve_device, threads, to_tensor
 from .._progress import track
 from .._sklearn import (
     Interval,
@@ -51,13 +52,15 @@ _SMALL = 1024
 _FOLD_ROWS = 4096  # cross-validation looks at no more rows than this
 _N_STARTS = 2
 _MAX_SCREENS = 3
-_MANY_COLUMNS = 25  # from here on columns that do not matter are looked for
 # The trees of cross-validation only have to overfit like the real one.
 _FOLD_SEARCH = {"max_axis_features": 4, "n_starts": 1}
 
 
 class BaseHRT(TorchStateMixin, BaseEstimator):
     """Base of HRTRegressor and HRTClassifier."""
+
+    # From here on columns that do not matter are looked for.
+    _many_columns = 25
 
     _parameter_constraints: dict = {
         "splitter": [StrOptions({"mixed", "hinge"})],
@@ -135,7 +138,7 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
         finite = True if self.missing == "error" else "allow-nan"
         params = {"dtype": [np.float64, np.float32], "ensure_all_finite": finite}
         if self.categorical_features is None:
-            X, y = validate_data(self, X, y, **params, **y_params)
+            X, y = self._validate(X, y, **params, **y_params)
             names, mask = self._names(), np.zeros(X.shape[1], dtype=bool)
             self.columns_ = DesignColumns(names, mask)
             return self.columns_.encode(X), y
@@ -152,10 +155,23 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
         encoded = self.columns_.encode(X, reset=True)
         # Validated as numbers under the names already learnt.
         names = getattr(self, "feature_names_in_", None)
-        encoded, y = validate_data(self, encoded, y, **params, **y_params)
+        encoded, y = self._validate(encoded, y, **params, **y_params)
         if names is not None:
             self.feature_names_in_ = names
         return encoded, y
+
+    def _validate(self, *args, **params):
+        """Validate as scikit-learn does; say what to do about text in X."""
+        try:
+            return validate_data(self, *args, **params)
+        except ValueError as error:
+            if "could not convert string" not in str(error):
+                raise
+            raise ValueError(
+                f"{error}: columns of text have to be listed in categorical_features "
+                "('from_dtype' for the categorical columns of a DataFrame), or encoded "
+                "first; targets of a regressor have to be numbers"
+            ) from error
 
     def _names(self):
         names = getattr(self, "feature_names_in_", None)
@@ -171,9 +187,22 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
     @staticmethod
     def _as_table(X):
         """Leave tables with columns as they are, make an object array of the rest."""
-        if hasattr(X, "columns") or isinstance(X, np.ndarray):
-            return X
-        return np.asarray(X, dtype=object)
+        if not hasattr(X, "columns") and not isinstance(X, np.ndarray):
+            try:
+                X = np.asarray(X, dtype=object)
+            except ValueError as error:
+                raise ValueError(f"X is not a table of equal rows: {error}") from None
+        if len(X.shape) != 2:
+            raise ValueError(
+                f"Expected 2D array, got an X of shape {X.shape}; pass one row per "
+                "sample and one column per feature"
+            )
+        if 0 in X.shape:
+            raise ValueError(
+                f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s); "
+                "a minimum of 1 is required of each"
+            )
+        return X
 
     def _design(self, X):
         """Check X for a fitted model; return its design matrix, float64."""
@@ -182,7 +211,7 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
         finite = True if self.missing == "error" else "allow-nan"
         params = {"dtype": [np.float64, np.float32], "ensure_all_finite": finite}
         if not self.columns_.categorical.any():
-            X = validate_data(self, X, reset=False, **params)
+            X = self._validate(X, reset=False, **params)
             return self.columns_.design(self.columns_.encode(X))
         X = self._as_table(X)
         _check_feature_names(self, X, reset=False)
@@ -197,6 +226,12 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
 
         With class `indicators` (n, k) the leaves are logistic.
         """
+        # The matrices are small: more threads would only wait for each other, and
+        # sums would depend on their number.
+        with threads(1), threadpool_limits(1):
+            self._fit_on_one_thread(encoded, y, weight, indicators)
+
+    def _fit_on_one_thread(self, encoded, y, weight, indicators):
         device = resolve_device(self.device)
         design = self.columns_.design(encoded)
         table, scaling, first = build_table(design, y, weight, device)
@@ -214,7 +249,7 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
     def _relevant(self, table):
         """Return the columns of the table that the tree may use; None: all of them."""
         limit, d = self.max_active_features, table.x.shape[1] - 1
-        if limit is None or (limit == "auto" and d < _MANY_COLUMNS):
+        if limit is None or (limit == "auto" and d < self._many_columns):
             return None
         x, y, w = (t.cpu().numpy() for t in (table.x[:, :-1], table.y, table.w))
         columns = relevant_columns(x, y, w, d if limit == "auto" else limit)
@@ -376,8 +411,12 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
     def _importances(self, design, weight):
         """Share of each input column in what the splits and the root's model gained."""
         tree = self.tree_
-        mean = np.average(design, axis=0, weights=weight)
-        spread = np.sqrt(np.average((design - mean) ** 2, axis=0, weights=weight))
+        size = np.abs(design).max(axis=0)
+        size[size == 0] = 1.0
+        relative = design / size
+        mean = np.average(relative, axis=0, weights=weight)
+        spread = np.average((relative - mean) ** 2, axis=0, weights=weight)
+        spread = np.sqrt(spread) * size
         share = np.zeros(tree.n_columns)
         root_gain = tree.sst[0] - tree.sse[0]
         slopes = np.abs(tree.coef[0]).sum(axis=0) * spread

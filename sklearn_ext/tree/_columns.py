@@ -52,7 +52,7 @@ class DesignColumns:
     def _encode_levels(self, j, column, reset):
         keys = [_level_key(value) for value in column.tolist()]
         if reset:
-            self.levels[j] = sorted(set(keys), key=lambda k: (type(k).__name__, k or 0))
+            self.levels[j] = sorted(set(keys), key=_level_order)
         number = {key: i for i, key in enumerate(self.levels[j])}
         return np.array([number.get(key, -1) for key in keys], dtype=np.float64)
 
@@ -162,7 +162,18 @@ def _level_key(value):
     return value if isinstance(value, str | bool | int | float) else str(value)
 
 
+def _level_order(key):
+    return type(key).__name__, 0 if key is None else key
+
+
 def _as_numbers(column, name):
+    if column.dtype.kind in "mMc":
+        raise ValueError(
+            f"column {name!r} has dtype {column.dtype}; turn it into numbers first"
+        )
+    if column.dtype == object:  # nullable columns: their missing value is no float
+        known = [np.nan if _level_key(v) is None else v for v in column.tolist()]
+        column = np.array(known, dtype=object)
     try:
         numbers = column.astype(np.float64)
     except (TypeError, ValueError) as error:

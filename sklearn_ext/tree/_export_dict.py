@@ -33,8 +33,8 @@ def export_dict(model, attributes):
     }
     if hasattr(model, "feature_names_in_"):
         state["feature_names_in"] = model.feature_names_in_.tolist()
-    if getattr(model, "clip_", None) is not None:
-        state["clip"] = [bound.tolist() for bound in model.clip_]
+    clip = getattr(model, "clip_", None)
+    state["clip"] = None if clip is None else [bound.tolist() for bound in clip]
     if hasattr(model, "classes_"):
         state["classes"] = model.classes_.tolist()
         state["classes_dtype"] = model.classes_.dtype.str
@@ -50,11 +50,21 @@ def restore(cls, state):
             f"state must be a dictionary from {cls.__name__}.export_dict(), with "
             f"format {name!r}; got {found!r}"
         )
-    if state["version"] > _VERSION:
+    version = state.get("version")
+    if not isinstance(version, int) or not 1 <= version <= _VERSION:
         raise ValueError(
-            f"state has version {state['version']}, this release reads up to "
-            f"{_VERSION}; update sklearn-ext"
+            f"state has version {version!r}; this release reads 1 to {_VERSION}. A "
+            "newer one needs a newer sklearn-ext"
         )
+    try:
+        return _rebuild(cls, state)
+    except KeyError as error:
+        raise ValueError(f"state is incomplete: it has no key {error}") from error
+    except (TypeError, AttributeError, IndexError) as error:
+        raise ValueError(f"state is damaged: {error}") from error
+
+
+def _rebuild(cls, state):
     params = {
         k: dict(v["items"]) if isinstance(v, dict) else v
         for k, v in state["params"].items()
@@ -63,19 +73,28 @@ def restore(cls, state):
     for attribute, value in state["fitted"].items():
         setattr(model, attribute, value)
     model.n_features_in_ = state["n_features_in"]
-    model.feature_importances_ = np.array(state["importances"])
+    model.feature_importances_ = np.array(state["importances"], dtype=np.float64)
     model.columns_ = DesignColumns.from_dict(state["columns"])
     model.tree_ = HingeTree.from_dict(state["tree"])
     model.n_leaves_ = model.tree_.n_leaves
+    columns = (len(model.columns_.names), model.tree_.n_columns)
+    if columns[0] != columns[1]:
+        raise ValueError(
+            f"state is damaged: columns describes {columns[0]} design columns, tree "
+            f"{columns[1]}"
+        )
     if "feature_names_in" in state:
         model.feature_names_in_ = np.array(state["feature_names_in"], dtype=object)
-    if "classes" in state:
+    clip = state["clip"]
+    if hasattr(model, "predict_proba"):
         dtype = np.dtype(state["classes_dtype"])
         model.classes_ = np.array(state["classes"], dtype=dtype)
-    elif "clip" in state:
-        model.clip_ = tuple(np.array(bound) for bound in state["clip"])
     else:
-        model.clip_ = None
+        model.clip_ = None if clip is None else tuple(np.array(c, float) for c in clip)
+        if (model.clip == "global") != (clip is not None):
+            raise ValueError(
+                f"state is damaged: clip is {clip!r} for the parameter {model.clip!r}"
+            )
     return model
 
 

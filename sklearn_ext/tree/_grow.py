@@ -132,7 +132,9 @@ class Grower:
         sse = self._sse(ids).cpu().numpy()
         searched = []
         for i, w, s in zip(ids, weight, sse, strict=True):
-            if opt.max_depth is not None and nodes.depth[i] >= opt.max_depth:
+            if p == 1:
+                nodes.reason[i] = "no_columns"
+            elif opt.max_depth is not None and nodes.depth[i] >= opt.max_depth:
                 nodes.reason[i] = "max_depth"
             elif w < 2 * opt.search.min_weight * (1 - 1e-9):
                 nodes.reason[i] = "min_samples"

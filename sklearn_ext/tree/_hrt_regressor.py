@@ -262,6 +262,8 @@ default=None
 
     def _prepare_target(self, y, weight):
         y = np.asarray(y, dtype=np.float64)
+        if not np.isfinite(y).all():  # in an object array it passes the validation
+            raise ValueError("Input y contains NaN or infinity; drop those rows")
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         self._flat_output = y.ndim == 1

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from .._device import to_tensor
+
 # A column whose spread is below this share of its size holds only rounding noise.
 _FLAT = 1e-13
 
@@ -102,7 +104,7 @@ def build_table(design, y, weight, device):
     arrays = (x, y_std, weight, codes)
     if len(first) < n:
         arrays = (x[first], y_std[first], weight, codes[first])
-    table = Table(*(torch.from_numpy(a).to(device) for a in arrays))
+    table = Table(*(to_tensor(a, device=device) for a in arrays))
     return table, Scaling(active, mean[active], scale, y_mean, y_scale), first
 
 
