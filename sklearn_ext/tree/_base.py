@@ -296,7 +296,7 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
     def _finish(self, grower, scaling, kernel, data, indicators):
         """Choose how far to prune a tree and to shrink its leaves; do so."""
         table = grower.table
-        folds = self._folds(grower) if self.pruning == "cv" else []
+        folds = self._folds(grower) if self._cross_validates() else []
         constant = self.leaf_model == "constant"
         loss: Any = SquaredLoss(table)
         if indicators is not None:
@@ -393,13 +393,24 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
             grower = self._grow(table, training, kernel, **_FOLD_SEARCH)
             held_out = [rows.to(table.x.device) for _, rows in folds]
             candidates = self._shrinkages() if auto else (shrinkage,)
-            args = (grower, held_out, self.alpha, candidates, options, loss)
+
+            def prices_of(weight):
+                if self.pruning is None:
+                    return [0.0]
+                return strengths(weight, loss.least_price)
+
+            args = (grower, held_out, self.alpha, candidates, options, loss, prices_of)
             index, shrinkage = choose(*args)
-            least = loss.least_price
-            return lambda weight: strengths(weight, least)[index], shrinkage
+            return lambda weight: prices_of(weight)[index], shrinkage
         if self.pruning == "bic":
             return lambda weight: np.log(max(weight, 2.0)), shrinkage
         return lambda weight: 0.0 if self.pruning is None else 2.0, shrinkage
+
+    def _cross_validates(self):
+        """Tell whether the price of a leaf or the shrinkage is to be found."""
+        if self.pruning is None:
+            return self.leaf_shrinkage == "auto" and len(self._shrinkages()) > 1
+        return self.pruning == "cv"
 
     def _default_shrinkage(self):
         return _DEFAULT_SHRINKAGE

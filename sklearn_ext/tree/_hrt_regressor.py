@@ -43,8 +43,8 @@ class HRTRegressor(RegressorMixin, BaseHRT):
         Ridge on slopes, in standardised columns and targets.
     leaf_shrinkage : float or "auto", default="auto"
         Ridge that pulls a leaf's slopes to its parent's, in the same units as
-        ``alpha``. "auto" is chosen along with the pruning by cross-validation, and
-        is 5 where ``pruning`` is not "cv".
+        ``alpha``. "auto" is chosen by cross-validation, along with the pruning or
+        for the whole tree (``pruning=None``), and is 5 for "aic" and "bic".
     step : float or "backtracking", default="backtracking"
         Step of the Newton search: a fixed one in (0, 1], or the longest of 1, 1/2,
         1/4, ... that lowers the objective enough.

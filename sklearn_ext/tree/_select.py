@@ -102,7 +102,7 @@ def _walk(grower, compact, rows):
     return out
 
 
-def choose(grower, held_out, alpha, shrinkages, options, loss):
+def choose(grower, held_out, alpha, shrinkages, options, loss, prices_of):
     """Strength and shrinkage with the least held-out error over all folds.
 
     Parameters
@@ -117,16 +117,18 @@ def choose(grower, held_out, alpha, shrinkages, options, loss):
     options : PruneOptions
         What a leaf costs.
     loss : SquaredLoss or LogisticLoss
+    prices_of : callable
+        Total weight of the rows -> candidate prices.
 
     Returns
     -------
-    index of the strength in `strengths(..., loss.least_price)`, shrinkage
+    index of the strength in `prices_of(...)`, shrinkage
     """
     total: Any = 0.0
     for fold, rows in enumerate(held_out):
         compact = grower.compact(fold)
         products, visits = compact.products, _walk(grower, compact, rows)
-        prices = strengths(products.weight, loss.least_price)
+        prices = prices_of(products.weight)
         thetas = [products.fit(alpha, s, options.constant) for s in shrinkages]
         trees = np.array([_pruned_trees(products, t, options, prices) for t in thetas])
         needed = above(products, trees.any(axis=(0, 1)))
