@@ -576,7 +576,7 @@ def _memmap(values, folder):
     return np.load(path, mmap_mode="r")
 
 
-INTEGERS = np.round(4.0 * data(150)[0])
+INTEGERS = np.round(4.0 * data(80)[0])
 CONTAINERS = {
     "int64": lambda X: X.astype(np.int64),
     "int8": lambda X: X.astype(np.int8),
@@ -603,7 +603,7 @@ CONTAINERS = {
 @pytest.mark.parametrize("name", CONTAINERS)
 def test_every_container_gives_the_same_model(cls, name):
     X = INTEGERS
-    y = target(cls, data(150)[1])
+    y = target(cls, data(80)[1])
     expected = scores(cls().fit(X, y), X)
     given = CONTAINERS[name](X)
     model = cls().fit(given, y)
@@ -613,7 +613,7 @@ def test_every_container_gives_the_same_model(cls, name):
 
 @both
 def test_boolean_columns(cls):
-    X, y = data(150)
+    X, y = data(80)
     y = target(cls, y)
     model = cls().fit(X > 0, y)
     expected = scores(cls().fit((X > 0).astype(float), y), X > 0)
@@ -622,7 +622,7 @@ def test_boolean_columns(cls):
 
 @both
 def test_read_only_memmaps(cls, tmp_path):
-    X, y = data(150)
+    X, y = data(80)
     weight = np.linspace(1, 2, len(y))
     mapped = _memmap(X, tmp_path)
     assert not mapped.flags.writeable
@@ -646,7 +646,7 @@ def test_read_only_memmaps(cls, tmp_path):
     "kind", ["list", "float32", "big endian", "int", "pandas", "polars", "object"]
 )
 def test_targets_and_weights_in_other_containers(kind):
-    X, y = data(150)
+    X, y = data(80)
     y = np.round(4.0 * y)
     weight = np.arange(len(y)) % 3 + 1.0
     make = {
@@ -863,7 +863,7 @@ def test_a_regression_target_is_refused_by_the_classifier():
 @both
 @pytest.mark.parametrize("unit", [1e300, 1e200, 1e154, 1e15, 1e-15, 1e-200, 1e-300])
 def test_the_unit_of_the_columns_does_not_matter(cls, unit):
-    X, y = data(150)
+    X, y = data(100)
     y = target(cls, y)
     plain, model = cls().fit(X, y), cls().fit(X * unit, y)
     np.testing.assert_allclose(
@@ -876,7 +876,7 @@ def test_the_unit_of_the_columns_does_not_matter(cls, unit):
 
 @pytest.mark.parametrize("unit", [1e150, 1e15, 1e-15, 1e-150])
 def test_the_unit_of_the_target_does_not_matter(unit):
-    X, y = data(150)
+    X, y = data(100)
     model = HRTRegressor().fit(X, y * unit)
     expected = HRTRegressor().fit(X, y).predict(X)
     np.testing.assert_allclose(model.predict(X) / unit, expected, rtol=0, atol=1e-6)
@@ -885,7 +885,7 @@ def test_the_unit_of_the_target_does_not_matter(unit):
 
 @pytest.mark.parametrize("unit", [1e300, 1e160, 1e-160, 1e-300])
 def test_squares_of_the_target_beyond_float64(unit):
-    X, y = data(150)
+    X, y = data(100)
     refusal = ""
     try:
         model = HRTRegressor().fit(X, y * unit)
@@ -902,7 +902,7 @@ def test_squares_of_the_target_beyond_float64(unit):
 @both
 @pytest.mark.parametrize("columns", [[0], [1], [0, 1, 2]], ids=str)
 def test_a_huge_offset_of_a_column(cls, columns):
-    X, y = data(150)
+    X, y = data(100)
     y = target(cls, y)
     shift = np.zeros(3)
     shift[columns] = 1e12
@@ -914,7 +914,7 @@ def test_a_huge_offset_of_a_column(cls, columns):
 
 
 def test_a_huge_offset_of_the_target():
-    X, y = data(150)
+    X, y = data(100)
     model = HRTRegressor().fit(X, y + 1e12)
     assert model.score(X, y + 1e12) > 0.9
 

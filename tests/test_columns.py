@@ -22,6 +22,11 @@ pl = pytest.importorskip("polars")
 EFFECT = {"red": 2.0, "green": -1.0, "blue": 0.0}
 
 
+def tree(**params):
+    """Return a regressor that is quick to fit."""
+    return HRTRegressor(pruning="aic", max_leaf_nodes=6, **params)
+
+
 def rows(n=150, seed=0):
     """Return a numeric column, the colours, a second numeric column and a target."""
     rng = np.random.default_rng(seed)
@@ -86,11 +91,11 @@ WAYS = {
 def test_categories_are_found(way):
     make, choice, names = WAYS[way]
     table, y = make()
-    model = HRTRegressor(categorical_features=choice).fit(table, y)
+    model = tree(categorical_features=choice).fit(table, y)
     assert model.columns_.names == names
     assert model.columns_.source.tolist() == [0, 1, 1, 1, 2]
     assert model.columns_.kind == ["numeric", "level", "level", "level", "numeric"]
-    by_hand = HRTRegressor().fit(*one_hot())
+    by_hand = tree().fit(*one_hot())
     new, _ = make(80, seed=1)
     np.testing.assert_allclose(
         model.predict(new), by_hand.predict(one_hot(80, seed=1)[0]), rtol=0, atol=1e-10
@@ -117,16 +122,16 @@ def test_several_categorical_columns():
     size, colour, age, y = rows()
     shape = np.where(age > 0, "round", "square")
     frame = pd.DataFrame({"shape": shape, "size": size, "colour": colour})
-    model = HRTRegressor(categorical_features=["colour", "shape"]).fit(frame, y)
+    model = tree(categorical_features=["colour", "shape"]).fit(frame, y)
     assert model.columns_.names == ["shape=round", "shape=square", "size", *NAMES[1:4]]
-    other = HRTRegressor(categorical_features=[2, 0]).fit(frame, y)
+    other = tree(categorical_features=[2, 0]).fit(frame, y)
     np.testing.assert_array_equal(model.predict(frame), other.predict(frame))
 
 
 def test_every_column_categorical():
     _, colour, age, y = rows()
     table = objects(colour, np.where(age > 0, "old", "young"))
-    model = HRTRegressor(categorical_features=[0, 1]).fit(table, y)
+    model = tree(categorical_features=[0, 1]).fit(table, y)
     assert len(model.columns_.names) == 5
     assert model.score(table, y) > 0.6
     assert np.isnan(model.gradient(table)).all()
@@ -157,9 +162,9 @@ def test_a_wrong_choice_is_named(cls, make, choice, words):
 def test_an_array_has_neither_names_nor_dtypes():
     table, y = array()
     with pytest.raises(ValueError, match=r"'colour', but X has no column names; pass"):
-        HRTRegressor(categorical_features=["colour"]).fit(table, y)
+        tree(categorical_features=["colour"]).fit(table, y)
     with pytest.raises(ValueError, match=r"needs a DataFrame .*got ndarray; pass ind"):
-        HRTRegressor(categorical_features="from_dtype").fit(table, y)
+        tree(categorical_features="from_dtype").fit(table, y)
 
 
 @pytest.mark.parametrize("make", [pandas_frame, polars_frame, array])
@@ -168,14 +173,14 @@ def test_a_column_of_words_must_be_listed(make):
     name = "x1" if make is array else "colour"
     words = f"column '{name}' is not numeric.*list it in categorical_features"
     with pytest.raises(ValueError, match=words):
-        HRTRegressor(categorical_features=[0]).fit(table, y)
+        tree(categorical_features=[0]).fit(table, y)
 
 
 def test_strings_are_no_categorical_dtype():
     frame, y = pandas_frame()
     frame["colour"] = frame["colour"].astype(str)
     with pytest.raises(ValueError, match=r"could not convert string|not numeric"):
-        HRTRegressor(categorical_features="from_dtype").fit(frame, y)
+        tree(categorical_features="from_dtype").fit(frame, y)
 
 
 @pytest.mark.parametrize("choice", [[], "from_dtype", [False, False]])
@@ -183,8 +188,8 @@ def test_strings_are_no_categorical_dtype():
 def test_no_categories_at_all(choice, make):
     size, _, age, y = rows()
     table = make({"size": size, "age": age})
-    model = HRTRegressor(categorical_features=choice).fit(table, y)
-    expected = HRTRegressor().fit(table, y)
+    model = tree(categorical_features=choice).fit(table, y)
+    expected = tree().fit(table, y)
     np.testing.assert_array_equal(model.predict(table), expected.predict(table))
     assert model.feature_names_in_.tolist() == ["size", "age"]
 
@@ -231,7 +236,7 @@ def levels_table(name):
 @pytest.mark.parametrize("name", LEVELS)
 def test_levels_of_any_kind_are_told_apart(name):
     table, y = levels_table(name)
-    model = HRTRegressor(categorical_features=[0]).fit(table, y)
+    model = tree(categorical_features=[0]).fit(table, y)
     np.testing.assert_allclose(model.predict(table), y, rtol=0, atol=0.1)
     n_levels = 2 if LEVELS[name][0] is LEVELS[name][2] else 3
     assert model.columns_.kind.count("level") == n_levels
@@ -241,7 +246,7 @@ def test_levels_of_any_kind_are_told_apart(name):
 @pytest.mark.parametrize("name", LEVELS)
 def test_levels_of_any_kind_go_through_json(name):
     table, y = levels_table(name)
-    model = HRTRegressor(categorical_features=[0]).fit(table, y)
+    model = tree(categorical_features=[0]).fit(table, y)
     text = json.dumps(model.export_dict(), allow_nan=False)
     again = HRTRegressor.from_dict(json.loads(text))
     np.testing.assert_array_equal(again.predict(table), model.predict(table))
@@ -251,7 +256,7 @@ def test_levels_of_any_kind_go_through_json(name):
 def test_levels_do_not_depend_on_the_container(name):
     table, y = levels_table(name)
     frame = pd.DataFrame({"level": table[:, 0], "x": table[:, 1].astype(float)})
-    model = HRTRegressor(categorical_features=[0]).fit(frame, y)
+    model = tree(categorical_features=[0]).fit(frame, y)
     expected = model.predict(frame)
     category = frame.assign(level=frame["level"].astype("category"))
     np.testing.assert_array_equal(model.predict(category), expected)
@@ -267,7 +272,7 @@ def test_integer_levels_are_known_in_any_integer_type(integer):
     y = np.array([0.0, 3.0, -3.0])[code]
     x = np.random.default_rng(0).normal(size=120)
     frame = pd.DataFrame({"code": code, "x": x})
-    model = HRTRegressor(categorical_features=[0]).fit(frame, y)
+    model = tree(categorical_features=[0]).fit(frame, y)
     same = frame.astype({"code": integer})
     np.testing.assert_array_equal(model.predict(same), model.predict(frame))
     table = objects([integer(c) for c in code], x)
@@ -281,14 +286,14 @@ def test_integer_levels_survive_a_missing_value_beside_them():
     code = np.arange(120) % 3
     y = np.array([0.0, 3.0, -3.0])[code]
     frame = pd.DataFrame({"code": code, "x": np.zeros(120)})
-    model = HRTRegressor(categorical_features=[0]).fit(frame, y)
+    model = tree(categorical_features=[0]).fit(frame, y)
     holes = frame.assign(code=frame["code"].astype(float).where(frame.index != 0))
     np.testing.assert_array_equal(model.predict(holes)[1:], model.predict(frame)[1:])
 
 
 def test_names_of_columns_are_all_different():
     table, y = levels_table("int and str")
-    model = HRTRegressor(categorical_features=[0]).fit(table, y)
+    model = tree(categorical_features=[0]).fit(table, y)
     names = model.columns_.names
     assert len(set(names)) == len(names)
 
@@ -297,7 +302,7 @@ def test_names_of_columns_are_all_different():
 def test_an_unknown_level_is_none_of_the_known_ones(make):
     table, y = make()
     choice = [1] if make is array else ["colour"]
-    model = HRTRegressor(categorical_features=choice).fit(table, y)
+    model = tree(categorical_features=choice).fit(table, y)
     size, _, age, _ = rows(60, seed=1)
     violet = np.full(60, "violet")
     if make is pandas_frame:
@@ -309,14 +314,14 @@ def test_an_unknown_level_is_none_of_the_known_ones(make):
     by_hand = one_hot(60, seed=1)[0]
     by_hand[:, 1:4] = 0.0
     np.testing.assert_array_equal(model.columns_.transform(new), by_hand)
-    expected = HRTRegressor().fit(*one_hot()).predict(by_hand)
+    expected = tree().fit(*one_hot()).predict(by_hand)
     np.testing.assert_allclose(model.predict(new), expected, rtol=0, atol=1e-10)
 
 
 def test_categories_that_no_row_has_get_no_column():
     frame, y = pandas_frame()
     unused = frame["colour"].cat.add_categories(["violet", "amber"])
-    model = HRTRegressor(categorical_features="from_dtype")
+    model = tree(categorical_features="from_dtype")
     model.fit(frame.assign(colour=unused), y)
     assert model.columns_.names == NAMES
     reordered = frame["colour"].cat.reorder_categories(["red", "blue", "green"])
@@ -328,7 +333,7 @@ def test_categories_that_no_row_has_get_no_column():
 def test_levels_of_rows_without_weight_do_not_matter():
     frame, y = pandas_frame()
     weight = (frame["colour"] != "red").to_numpy(float)
-    model = HRTRegressor(categorical_features="from_dtype")
+    model = tree(categorical_features="from_dtype")
     got = model.fit(frame, y, sample_weight=weight).predict(frame)
     alone = frame[weight > 0]
     expected = model.fit(alone, y[weight > 0]).predict(frame)
@@ -338,8 +343,8 @@ def test_levels_of_rows_without_weight_do_not_matter():
 def test_a_constant_categorical_column():
     size, _, age, y = rows()
     table = objects(size, np.full(len(y), "same"), age)
-    model = HRTRegressor(categorical_features=[1]).fit(table, y)
-    expected = HRTRegressor().fit(np.column_stack([size, age]), y)
+    model = tree(categorical_features=[1]).fit(table, y)
+    expected = tree().fit(np.column_stack([size, age]), y)
     np.testing.assert_allclose(
         model.predict(table), expected.predict(np.column_stack([size, age])), atol=1e-10
     )
@@ -348,7 +353,7 @@ def test_a_constant_categorical_column():
 
 def test_the_gradient_is_known_for_numbers_only():
     frame, y = pandas_frame()
-    model = HRTRegressor(categorical_features="from_dtype", clip=None).fit(frame, y)
+    model = tree(categorical_features="from_dtype", clip=None).fit(frame, y)
     slopes = model.gradient(frame)
     assert slopes.shape == (len(frame), 3)
     assert np.isnan(slopes[:, 1]).all()
@@ -384,11 +389,11 @@ def test_a_missing_level_is_a_level(missing):
         column[i] = missing
     y = y + 4.0 * gone
     table = objects(size, column, age)
-    model = HRTRegressor(categorical_features=[1]).fit(table, y)
+    model = tree(categorical_features=[1]).fit(table, y)
     assert "x1=missing" in model.columns_.names
     assert len(model.columns_.names) == 6
     marked = objects(size, np.where(gone, "gone", colour), age)
-    expected = HRTRegressor(categorical_features=[1]).fit(marked, y)
+    expected = tree(categorical_features=[1]).fit(marked, y)
     np.testing.assert_allclose(
         model.predict(table), expected.predict(marked), rtol=0, atol=1e-8
     )
@@ -405,7 +410,7 @@ def test_a_missing_level_in_a_table(dtype):
     else:
         column = pd.Series(colour, dtype=dtype).mask(gone)
         table = pd.DataFrame({"size": size, "colour": column, "age": age})
-    model = HRTRegressor(categorical_features=["colour"]).fit(table, y + 4.0 * gone)
+    model = tree(categorical_features=["colour"]).fit(table, y + 4.0 * gone)
     names = model.columns_.names
     assert sorted(names) == sorted([*NAMES, "colour=missing"])
     mask = model.columns_.transform(table)[:, names.index("colour=missing")]
@@ -414,7 +419,7 @@ def test_a_missing_level_in_a_table(dtype):
 
 def test_a_missing_level_not_seen_in_fit_is_an_unknown_one():
     table, y = array()
-    model = HRTRegressor(categorical_features=[1]).fit(table, y)
+    model = tree(categorical_features=[1]).fit(table, y)
     unknown, missing = table.copy(), table.copy()
     unknown[:, 1], missing[:, 1] = "violet", None
     np.testing.assert_array_equal(model.predict(missing), model.predict(unknown))
@@ -424,7 +429,7 @@ def test_missing_levels_are_no_missing_numbers():
     """missing="error" is about numbers: a missing level is a level like another."""
     table, y = array()
     table[::5, 1] = None
-    model = HRTRegressor(categorical_features=[1], missing="error").fit(table, y)
+    model = tree(categorical_features=[1], missing="error").fit(table, y)
     assert "x1=missing" in model.columns_.names
 
 
@@ -447,14 +452,14 @@ def test_missing_numbers_get_a_mark(kind, choice):
             size=[None if g else s for g, s in zip(gone, size, strict=True)]
         ),
     }[kind]()
-    model = HRTRegressor(categorical_features=choice).fit(table, y)
+    model = tree(categorical_features=choice).fit(table, y)
     names = model.columns_.names
     first = "x0" if kind == "array" else "size"
     assert names[:2] == [first, f"{first} is missing"]
     design = model.columns_.transform(table)
     np.testing.assert_allclose(design[:, 0], np.where(gone, size[~gone].mean(), size))
     np.testing.assert_array_equal(design[:, 1], gone)
-    plain = HRTRegressor(categorical_features=choice).fit(
+    plain = tree(categorical_features=choice).fit(
         np.column_stack(list(columns.values())), y
     )
     got, expected = (
@@ -478,7 +483,7 @@ def test_nullable_dtypes(choice, dtype, holes):
     other = pd.DataFrame({"size": plain, "age": age})
     if choice:
         frame["colour"] = other["colour"] = pd.Categorical(colour)
-    model = HRTRegressor(categorical_features=choice)
+    model = tree(categorical_features=choice)
     got = model.fit(frame, y).predict(frame)
     assert ("size is missing" in model.columns_.names) == holes
     np.testing.assert_allclose(got, model.fit(other, y).predict(other), atol=1e-10)
@@ -488,7 +493,7 @@ def test_nullable_integers_as_levels():
     code = pd.Series(np.arange(120) % 3, dtype="Int64").mask(np.arange(120) % 7 == 0)
     y = np.where(code.isna(), 5.0, code.fillna(0).to_numpy(float) * 3.0)
     frame = pd.DataFrame({"code": code, "x": np.zeros(120)})
-    model = HRTRegressor(categorical_features=["code"]).fit(frame, y)
+    model = tree(categorical_features=["code"]).fit(frame, y)
     assert model.columns_.kind.count("level") == 4
     np.testing.assert_allclose(model.predict(frame), y, atol=0.1)
     plain = frame.astype({"code": float})
@@ -515,7 +520,7 @@ def test_a_missing_time_is_never_a_number(kind, choice):
     """NaT read as an integer is -9.2e18; refusing times altogether is as good."""
     frame, y = _with_times(kind, choice)
     frame.loc[::6, "when"] = pd.NaT
-    model = HRTRegressor(categorical_features=choice)
+    model = tree(categorical_features=choice)
     try:
         model.fit(frame, y)
     except (TypeError, ValueError):
@@ -528,7 +533,7 @@ def test_times_are_treated_alike_with_and_without_categories(kind):
     def outcome(choice):
         frame, y = _with_times(kind, choice)
         try:
-            HRTRegressor(categorical_features=choice).fit(frame, y)
+            tree(categorical_features=choice).fit(frame, y)
         except (TypeError, ValueError):
             return "refused"
         return "taken"
@@ -541,7 +546,7 @@ def test_duplicate_names_are_refused(choice):
     size, _, age, y = rows()
     frame = pd.DataFrame(np.column_stack([size > 0, age, size]), columns=list("aab"))
     with pytest.raises(ValueError, match=r"(?i)unique column names|duplicate"):
-        HRTRegressor(categorical_features=choice).fit(frame, y)
+        tree(categorical_features=choice).fit(frame, y)
 
 
 @pytest.mark.parametrize("choice", [None, [0], "from_dtype"])
@@ -553,11 +558,11 @@ def test_duplicate_names_are_refused(choice):
 def test_names_that_are_no_strings(choice, names):
     size, colour, age, y = rows()
     frame = pd.DataFrame({"a": pd.Categorical(colour), "b": size, "c": age})
-    expected = HRTRegressor(categorical_features=[0]).fit(frame, y).predict(frame)
+    expected = tree(categorical_features=[0]).fit(frame, y).predict(frame)
     frame.columns = names
     if choice is None:
         frame = frame.iloc[:, 1:]
-    model = HRTRegressor(categorical_features=choice).fit(frame, y)
+    model = tree(categorical_features=choice).fit(frame, y)
     assert not hasattr(model, "feature_names_in_")
     assert model.columns_.names[-1] == ("x1" if choice is None else "x2")
     got = model.predict(frame)
@@ -571,14 +576,14 @@ def test_names_of_mixed_type_are_refused(choice):
     size, _, age, y = rows()
     frame = pd.DataFrame(np.column_stack([size > 0, age]), columns=["a", 1])
     with pytest.raises(TypeError, match="Feature names are only supported if all"):
-        HRTRegressor(categorical_features=choice).fit(frame, y)
+        tree(categorical_features=choice).fit(frame, y)
 
 
 def test_an_index_of_the_rows_does_not_matter():
     frame, y = pandas_frame()
-    model = HRTRegressor(categorical_features="from_dtype").fit(frame, y)
+    model = tree(categorical_features="from_dtype").fit(frame, y)
     shuffled = frame.set_axis(np.zeros(len(frame), dtype=int))
-    again = HRTRegressor(categorical_features="from_dtype").fit(
+    again = tree(categorical_features="from_dtype").fit(
         shuffled, pd.Series(y, index=np.arange(len(y))[::-1])
     )
     np.testing.assert_array_equal(again.predict(shuffled), model.predict(frame))
@@ -595,7 +600,7 @@ def test_polars_dtypes():
             "age": pl.Series(age).cast(pl.Float32),
         }
     )
-    model = HRTRegressor(categorical_features="from_dtype").fit(table, y)
+    model = tree(categorical_features="from_dtype").fit(table, y)
     assert model.columns_.categorical.tolist() == [True, True, False, False, False]
     assert len(model.columns_.names) == 9
     assert model.score(table, y) > 0.9
@@ -655,11 +660,11 @@ def test_categories_pass_through_a_column_transformer(output):
         remainder="passthrough",
         verbose_feature_names_out=False,
     ).set_output(transform=output)
-    model = make_pipeline(scale, HRTRegressor(categorical_features="from_dtype"))
+    model = make_pipeline(scale, tree(categorical_features="from_dtype"))
     model.fit(frame, y)
     assert model[-1].feature_names_in_.tolist() == ["size", "age", "colour"]
     assert model[-1].columns_.names == ["size", "age", *NAMES[1:4]]
-    direct = HRTRegressor(categorical_features="from_dtype").fit(frame, y)
+    direct = tree(categorical_features="from_dtype").fit(frame, y)
     new, _ = make(60, seed=1)
     np.testing.assert_allclose(model.predict(new), direct.predict(new), atol=1e-6)
 
@@ -674,8 +679,8 @@ def test_one_hot_upstream_says_the_same(output):
             ("cat", OneHotEncoder(sparse_output=False), ["colour"]),
         ],
     ).set_output(transform=output)
-    model = make_pipeline(encode, HRTRegressor()).fit(frame, y)
-    direct = HRTRegressor(categorical_features=["colour"]).fit(frame, y)
+    model = make_pipeline(encode, tree()).fit(frame, y)
+    direct = tree(categorical_features=["colour"]).fit(frame, y)
     np.testing.assert_allclose(model.predict(frame), direct.predict(frame), atol=1e-6)
 
 
@@ -687,8 +692,8 @@ def test_ordinal_codes_as_categories_by_position():
             ("num", "passthrough", ["size", "age"]),
         ]
     )
-    model = make_pipeline(encode, HRTRegressor(categorical_features=[0])).fit(frame, y)
-    direct = HRTRegressor(categorical_features=["colour"]).fit(frame, y)
+    model = make_pipeline(encode, tree(categorical_features=[0])).fit(frame, y)
+    direct = tree(categorical_features=["colour"]).fit(frame, y)
     np.testing.assert_allclose(model.predict(frame), direct.predict(frame), atol=1e-6)
 
 

@@ -189,7 +189,7 @@ def test_fitting_again_starts_afresh(cls):
 @both
 @pytest.mark.parametrize("params", [{}, {"subsample": 30, "random_state": 5}], ids=str)
 def test_the_same_twice(cls, params):
-    X, y = data()
+    X, y = data(80)
     y = target(cls, y)
     first, second = cls(**params).fit(X, y), cls(**params).fit(X, y)
     np.testing.assert_array_equal(scores(first, X), scores(second, X))

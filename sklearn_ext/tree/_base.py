@@ -216,7 +216,9 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
         X = self._as_table(X)
         _check_feature_names(self, X, reset=False)
         _check_n_features(self, X, reset=False)
-        encoded = check_array(self.columns_.encode(X), estimator=self, **params)
+        encoded = check_array(
+            self.columns_.encode(X), estimator=self, input_name="X", **params
+        )
         return self.columns_.design(encoded)
 
     # -- fit -----------------------------------------------------------------------

@@ -86,45 +86,36 @@ class DesignColumns:
 
     def design(self, encoded):
         """Return the design matrix (n, q) of encoded columns."""
+        flagged = self._flagged()
+        numeric = ~self.categorical
+        missing = np.isnan(encoded) & numeric
+        some = missing.any(axis=0)
+        new = [name for j, name in enumerate(self.feature_names)
+               if some[j] and j not in flagged]  # fmt: skip
+        if new:
+            warnings.warn(
+                f"missing values in {new}, which had none when the model was fitted; "
+                "they are replaced by the training mean. Fit on data that shows them.",
+                UserWarning,
+                stacklevel=4,
+            )
+        filled = np.where(missing, self.mean, encoded) if some.any() else encoded
         if all(kind == NUMERIC for kind in self.kind):
-            return self._filled(encoded)
-        blocks, flagged = [], self._flagged()
+            return filled
+        blocks = []
         for j in range(len(self.feature_names)):
-            column = encoded[:, [j]]
             if self.categorical[j]:
                 levels = np.arange(len(self.levels[j]))
-                blocks.append((column == levels).astype(np.float64))
-            else:
-                missing = np.isnan(column)
-                if j not in flagged:
-                    self._warn_new_missing(missing.any(axis=0), [j])
-                blocks.append(np.where(missing, self.mean[j], column))
-                if j in flagged:
-                    blocks.append(missing.astype(np.float64))
+                blocks.append((encoded[:, [j]] == levels).astype(np.float64))
+                continue
+            blocks.append(filled[:, [j]])
+            if j in flagged:
+                blocks.append(missing[:, [j]].astype(np.float64))
         return np.hstack(blocks)
 
     def _flagged(self):
         pairs = zip(self.source, self.kind, strict=True)
         return {int(j) for j, kind in pairs if kind == MISSING}
-
-    def _filled(self, encoded):
-        missing = np.isnan(encoded)
-        if not missing.any():
-            return encoded
-        self._warn_new_missing(missing.any(axis=0), range(encoded.shape[1]))
-        return np.where(missing, self.mean, encoded)
-
-    def _warn_new_missing(self, missing, columns):
-        names = [
-            self.feature_names[j] for j, m in zip(columns, missing, strict=True) if m
-        ]
-        if names:
-            warnings.warn(
-                f"missing values in {names}, which had none when the model was fitted; "
-                "they are replaced by the training mean. Fit on data that shows them.",
-                UserWarning,
-                stacklevel=4,
-            )
 
     def transform(self, X):
         """Return the design matrix (n, q) of the user's table."""

@@ -252,7 +252,15 @@ default=None
         check_classification_targets(y)
         self.classes_, number = np.unique(y, return_inverse=True)
         if self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, y)
+            counted = weight > 0
+            factor = np.zeros(len(y))
+            factor[counted] = compute_sample_weight(self.class_weight, y[counted])
+            weight = weight * factor
+            if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
+                raise ValueError(
+                    f"class_weight={self.class_weight!r} gives rows negative, infinite "
+                    "or only zero weights; use finite weights from 0 on"
+                )
         indicators = number[:, None] == np.arange(len(self.classes_))
         return indicators.astype(np.float64), weight
 

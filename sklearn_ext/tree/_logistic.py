@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 _MAX_ITER = 50
-_TOL = 1e-5
+_TOL = 1e-8
 _MAX_HALVINGS = 20
 _PSEUDO_WEIGHT = 1.0
 

@@ -79,7 +79,7 @@ def build_table(design, y, weight, device):
     mean = weight @ design / total
     size = np.abs(design).max(axis=0)
     spread = np.ptp(design, axis=0)
-    active = np.flatnonzero(spread > _FLAT * size)
+    active = _first_of_equal(design, np.flatnonzero(spread > _FLAT * size))
     n, p = len(design), len(active) + 1
     x = np.ones((n, p))
     codes = np.empty((n, p - 1), dtype=np.int32)
@@ -106,6 +106,14 @@ def build_table(design, y, weight, device):
         arrays = (x[first], y_std[first], weight, codes[first])
     table = Table(*(to_tensor(a, device=device) for a in arrays))
     return table, Scaling(active, mean[active], scale, y_mean, y_scale), first
+
+
+def _first_of_equal(design, columns):
+    """Leave out columns that repeat an earlier one: they would count as parameters."""
+    seen: dict[bytes, int] = {}
+    for column in columns:
+        seen.setdefault(design[:, column].tobytes(), int(column))
+    return np.array(sorted(seen.values()), dtype=np.int64)
 
 
 def merge_equal_rows(codes, y, weight):
