@@ -830,6 +830,17 @@ def test_prune_names_a_wrong_price(cls, value):
         model.prune(value)
 
 
+@both
+@pytest.mark.parametrize(
+    "value", [0, 0.5, np.float32(0.5), np.float64(0.5), np.int64(0)]
+)
+def test_prune_takes_any_number(cls, value):
+    X, y = data()
+    model = cls(pruning=None).fit(X, target(cls, y))
+    expected = model.prune(float(value)).n_leaves_
+    assert model.prune(value).n_leaves_ == expected
+
+
 # -- the classifier's own ------------------------------------------------------------
 
 
@@ -1010,6 +1021,16 @@ def test_many_columns_of_which_none_matters(cls, limit):
     assert np.isfinite(scores(model, new)).all()
     used = model.tree_.coef[0].any(axis=0).sum()
     assert used <= (30 if limit in ("auto", None) else limit)
+
+
+@both
+@pytest.mark.parametrize("limit", ["auto", None, 1, 5])
+@pytest.mark.parametrize("n", [1, 60])
+def test_many_columns_that_are_all_constant(cls, limit, n):
+    model = cls(max_active_features=limit)
+    model.fit(np.ones((n, 30)), target(cls, data(n)[1]))
+    assert model.n_leaves_ == 1
+    assert not model.tree_.coef.any()
 
 
 WIDE = """

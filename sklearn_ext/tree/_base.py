@@ -376,7 +376,7 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
             max_axis_features=self.max_axis_features,
             subsample=self.subsample,
             kernel=kernel,
-            rng=check_random_state(self.random_state) if self.subsample else None,
+            rng=self._generator() if self.subsample else None,
         )
         return GrowOptions(
             replace(search, **changes),
@@ -407,6 +407,12 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
         if self.pruning == "bic":
             return lambda weight: np.log(max(weight, 2.0)), shrinkage
         return lambda weight: 0.0 if self.pruning is None else 2.0, shrinkage
+
+    def _generator(self):
+        """Return a generator; NumPy's global one is left as it is."""
+        if self.random_state is None:
+            return np.random.RandomState()
+        return check_random_state(self.random_state)
 
     def _cross_validates(self):
         """Tell whether the price of a leaf or the shrinkage is to be found."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 
@@ -97,7 +98,7 @@ class DesignColumns:
                 f"missing values in {new}, which had none when the model was fitted; "
                 "they are replaced by the training mean. Fit on data that shows them.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=_depth_of_caller(),
             )
         filled = np.where(missing, self.mean, encoded) if some.any() else encoded
         if all(kind == NUMERIC for kind in self.kind):
@@ -151,6 +152,14 @@ def _level_key(value):
     if isinstance(value, float) and math.isnan(value):
         return None
     return value if isinstance(value, str | bool | int | float) else str(value)
+
+
+def _depth_of_caller():
+    """Count the frames of this library above the user's call."""
+    depth, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals["__name__"].startswith("sklearn_ext."):
+        depth, frame = depth + 1, frame.f_back
+    return depth - 1
 
 
 def _level_order(key):

@@ -53,8 +53,8 @@ def restore(cls, state):
     version = state.get("version")
     if not isinstance(version, int) or not 1 <= version <= _VERSION:
         raise ValueError(
-            f"state has version {version!r}; this release reads 1 to {_VERSION}. A "
-            "newer one needs a newer sklearn-ext"
+            f"state has version {version!r}; this release reads 1 to {_VERSION}. For "
+            "a newer one update sklearn-ext"
         )
     try:
         return _rebuild(cls, state)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import torch
 
 _MAX_ITER = 50
-_TOL = 1e-8
 _MAX_HALVINGS = 20
 _PSEUDO_WEIGHT = 1.0
 
 
-def logistic_models(left, right, rows_of, table, indicators, alpha, shrinkage):
+def logistic_models(left, right, rows_of, table, indicators, alpha, shrinkage, tol):
     """Fit the nodes from the root down.
 
     Parameters
@@ -24,6 +23,8 @@ def logistic_models(left, right, rows_of, table, indicators, alpha, shrinkage):
         1 in the column of the row's class, else 0.
     alpha, shrinkage : float
         Ridge on the slopes, to zero and to the parent's.
+    tol : float
+        Relative decrease of the loss at which a fit ends.
 
     Returns
     -------
@@ -32,16 +33,18 @@ def logistic_models(left, right, rows_of, table, indicators, alpha, shrinkage):
     """
     p, k = table.x.shape[1], indicators.shape[1]
     theta = table.x.new_zeros(len(left), p, k)
-    theta[0] = _fit(rows_of(0), table, indicators, theta[0], alpha, 0.0)
+    theta[0] = _fit(rows_of(0), table, indicators, theta[0], alpha, 0.0, tol)
     for i in range(len(left)):
         if left[i] >= 0:
             for child in (left[i], right[i]):
                 rows = rows_of(child)
-                theta[child] = _fit(rows, table, indicators, theta[i], alpha, shrinkage)
+                theta[child] = _fit(
+                    rows, table, indicators, theta[i], alpha, shrinkage, tol
+                )
     return theta
 
 
-def _fit(rows, table, indicators, parent, alpha, shrinkage):
+def _fit(rows, table, indicators, parent, alpha, shrinkage, tol):
     """Penalised likelihood fit of one node, started at its parent's model.
 
     One more row, the mean of the node's, carries what the parent predicts there
@@ -66,7 +69,7 @@ def _fit(rows, table, indicators, parent, alpha, shrinkage):
     for _ in range(_MAX_ITER):
         step = _direction(x, y, w, theta, parent, alpha, shrinkage, slope)
         theta, new = _descend(loss, theta, step, value)
-        if not bool(value - new > _TOL * (1.0 + value.abs())):
+        if not bool(value - new > tol * (1.0 + value.abs())):
             break
         value = new
     return theta

@@ -52,7 +52,7 @@ class LogisticLoss:
     def __init__(self, table, indicators, alpha):
         self.table, self.indicators, self.alpha = table, indicators, alpha
 
-    def models(self, grower, compact, shrinkage, needed):
+    def models(self, grower, compact, shrinkage, needed, tol=1e-12):
         """Logits' coefficients (m, p, k) of the `needed` nodes, ancestors included."""
         left, right = compact.products.left, compact.products.right
         inner = (left >= 0) & needed[left] & needed[right]
@@ -64,13 +64,14 @@ class LogisticLoss:
             self.indicators,
             self.alpha,
             shrinkage,
+            tol,
         )
 
     def errors(self, grower, compact, thetas, shrinkages, needed, visits):
         """Errors (S, m) at the `needed` nodes of held-out rows, by S models."""
         out = np.zeros((len(shrinkages), len(compact.ids)))
         for a, shrinkage in enumerate(shrinkages):
-            models = self.models(grower, compact, shrinkage, needed)
+            models = self.models(grower, compact, shrinkage, needed, tol=1e-6)
             for i, rows in visits:
                 if needed[i]:
                     logits = self.table.x[rows] @ models[i]

@@ -43,6 +43,7 @@ class Scaling:
     scale: np.ndarray  # (p - 1,)
     y_mean: np.ndarray  # (k,)
     y_scale: np.ndarray  # (k,)
+    twins: tuple[np.ndarray, ...] = ()  # design columns that are equal, active first
 
     def keep(self, columns):
         """Return the same for only some of the columns."""
@@ -58,6 +59,8 @@ class Scaling:
         coef = np.zeros((*theta.shape[:-1], n_columns))
         raw = theta[..., :-1] / self.scale
         coef[..., self.active] = raw
+        for equal in self.twins:  # the solution of least norm shares the slope
+            coef[..., equal] = coef[..., equal[:1]] / len(equal)
         return coef, theta[..., -1] - raw @ self.mean
 
 
@@ -79,7 +82,9 @@ def build_table(design, y, weight, device):
     mean = weight @ design / total
     size = np.abs(design).max(axis=0)
     spread = np.ptp(design, axis=0)
-    active = _first_of_equal(design, np.flatnonzero(spread > _FLAT * size))
+    kinds = _equal_columns(design, np.flatnonzero(spread > _FLAT * size))
+    active = np.array([equal[0] for equal in kinds], dtype=np.int64)
+    twins = tuple(np.array(equal) for equal in kinds if len(equal) > 1)
     n, p = len(design), len(active) + 1
     x = np.ones((n, p))
     codes = np.empty((n, p - 1), dtype=np.int32)
@@ -105,15 +110,15 @@ def build_table(design, y, weight, device):
     if len(first) < n:
         arrays = (x[first], y_std[first], weight, codes[first])
     table = Table(*(to_tensor(a, device=device) for a in arrays))
-    return table, Scaling(active, mean[active], scale, y_mean, y_scale), first
+    return table, Scaling(active, mean[active], scale, y_mean, y_scale, twins), first
 
 
-def _first_of_equal(design, columns):
-    """Leave out columns that repeat an earlier one: they would count as parameters."""
-    seen: dict[bytes, int] = {}
+def _equal_columns(design, columns):
+    """Group equal columns, which would count as parameters but be none."""
+    kinds: dict[bytes, list[int]] = {}
     for column in columns:
-        seen.setdefault(design[:, column].tobytes(), int(column))
-    return np.array(sorted(seen.values()), dtype=np.int64)
+        kinds.setdefault(design[:, column].tobytes(), []).append(int(column))
+    return list(kinds.values())
 
 
 def merge_equal_rows(codes, y, weight):
