@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-_MAX_ITER = 50
+_MAX_ITER = 500
 _MAX_HALVINGS = 20
 _PSEUDO_WEIGHT = 1.0
 
