@@ -251,7 +251,7 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
     def _relevant(self, table):
         """Return the columns of the table that the tree may use; None: all of them."""
         limit, d = self.max_active_features, table.x.shape[1] - 1
-        if limit is None or (limit == "auto" and d < self._many_columns):
+        if d == 0 or limit is None or (limit == "auto" and d < self._many_columns):
             return None
         x, y, w = (t.cpu().numpy() for t in (table.x[:, :-1], table.y, table.w))
         columns = relevant_columns(x, y, w, d if limit == "auto" else limit)
@@ -560,11 +560,13 @@ class BaseHRT(TorchStateMixin, BaseEstimator):
             If ``ccp_alpha`` is negative or not a number.
         """
         check_is_fitted(self)
-        if not isinstance(ccp_alpha, int | float) or not ccp_alpha >= 0:
+        if not isinstance(ccp_alpha, Real) or not float(ccp_alpha) >= 0:
             raise ValueError(f"ccp_alpha must be a number from 0 on, got {ccp_alpha!r}")
         tree = self.tree_
         links = Bunch(left=tree.children_left, right=tree.children_right)
-        return self._pruned_copy(pruned(links, tree.sse, ccp_alpha * tree.sst[0]))
+        return self._pruned_copy(
+            pruned(links, tree.sse, float(ccp_alpha) * tree.sst[0])
+        )
 
     def pruning_path(self):
         """Return the sequence of subtrees that cost-complexity pruning gives.
