@@ -172,7 +172,7 @@ def _evaluate_all(
     value,
     gram,
 ):
-    work = np.empty((4, TILE))
+    work = np.empty((4, max(TILE, x.shape[0])))  # a tile of rows, or one row
     longest = _longest(bounds)
     none, side = np.zeros(longest), np.empty(longest)
     for i in range(len(bounds) - 1):
@@ -310,7 +310,7 @@ def _newton(
     tol,
 ):
     p = x.shape[0]
-    work = np.empty((4, TILE))
+    work = np.empty((4, max(TILE, x.shape[0])))  # a tile of rows, or one row
     lower, vectors = np.empty((p, p)), np.empty((2, p))
     sides, new_gram = np.empty((2, p, p + 1)), np.empty((p, p + 1))
     delta, trial, current = np.empty((2, p)), np.empty((2, p)), np.empty((2, p))
