@@ -19,7 +19,7 @@ _LIMITS = pytest.StashKey()
 
 
 # Defects that are known and open: each entry is a part of a test's name.
-_DAMAGED = "a damaged export is refused, but the message does not name the part"
+_DAMAGED = "from_dict accepts damage, or refuses it without naming the part"
 _HUGE = "squares of targets beyond 1e150 leave the range of float64"
 KNOWN_DEFECTS = {
     "test_units_and_order_of_columns_do_not_matter[pwl-600-cv-target]": "prices tie",

@@ -347,6 +347,7 @@ PARTS = [
     ("fitted",),
     ("n_features_in",),
     ("importances",),
+    ("clip",),
     ("columns",),
     ("tree",),
     ("fitted", "n_iter_"),
@@ -364,7 +365,6 @@ PARTS = [
 OWN_PARTS = [
     ("regressor", ("fitted", "n_outputs_")),
     ("regressor", ("fitted", "_flat_output")),
-    ("regressor", ("clip",)),
     ("classifier", ("classes",)),
     ("classifier", ("classes_dtype",)),
 ]
